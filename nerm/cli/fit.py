@@ -179,11 +179,10 @@ def fit_command(data: str) -> str:
     """
     ctx = click.get_current_context()
     words = ["nerm", "fit", data]
-    other = {"as_json", "quiet", "out", "report", "bounds", "test", "delta", "limit", "eta"}
+    other = {"data", "as_json", "quiet", "out", "report", "bounds", "test", "delta", "limit", "eta"}
     for parameter in fit.params:
         name = str(parameter.name)
-        source = ctx.get_parameter_source(name)
-        if name in other or source in (None, click.core.ParameterSource.DEFAULT) or name == "data":
+        if name in other or ctx.get_parameter_source(name) in (None, click.core.ParameterSource.DEFAULT):
             continue
         value = ctx.params[name]
         for each in value if isinstance(value, tuple) else (value,):
@@ -215,11 +214,8 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
     """
     settings, point = study.settings, study.points[study.chosen]
     model: Any = point.model
-    stats, gap, promise = (
-        model.solution.stats,
-        model.relative_gap,
-        getattr(model.classifier, "promise_", None),
-    )
+    solution, promise = model.solution, getattr(model.classifier, "promise_", None)
+    stats, gap = solution.stats, solution.certificate.relative_gap
     stationary = "a stationary point, each step certified"
     warning = f"{point.collapse} Not recommended: {nerm.report.fitting.ADVICE}."
     return {
@@ -233,12 +229,12 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
         "lam_form": "mean",
         "weights": settings.weights,
         "class_weight": settings.class_weight,
-        "objective": str(model.solution.problem.objective),
+        "objective": str(solution.problem.objective),
         "recipe": study.recipe.summary(),
         "rows": len(study.train),
         "seed": settings.seed,
         "solver": stats.solver,
-        "status": model.solution.status.value,
+        "status": solution.status.value,
         "relative_gap": gap,
         "certified": f"certified relative gap {gap:.1e}" if isfinite(gap) else stationary,
         "iterations": stats.iterations or 1,

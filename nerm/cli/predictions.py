@@ -13,7 +13,7 @@ import nerm.report
 from nerm.cli import options as shared
 from nerm.cli import rendering
 from nerm.cli.console import Console, check_places, write_text
-from nerm.cli.options import command, common, option, table_options
+from nerm.cli.options import all_of, command, common, option, table_options
 from nerm.defaults import LIMITS
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
@@ -27,8 +27,7 @@ WRITTEN = ("row", "score", "prediction")
 @option("out", "Write the predictions here instead of to standard output.", metavar="FILE.csv")
 @option("keep", "Columns to repeat, separated by commas, or 'all'.", default=None, metavar="NAMES")
 @option("safe-cells", "Put ' before words that a spreadsheet would run as formulas.", is_flag=True)
-@table_options
-@common
+@all_of(table_options, common)
 def predict(console: Console, model: str, data: str, out: str | None, **options: Any) -> None:
     """Score new rows with a saved model.
 
@@ -101,12 +100,8 @@ def _part(table: nerm.tables.TextTable, scores: Any, labels: Any, keep: str | No
 @option("model", "A fitted scikit-learn classifier or pipeline, saved with skops.", metavar="FILE.skops")
 @option("trust", "With --model: a further type to trust. Repeatable.", multiple=True, metavar="NAME")
 @option("threshold", "A score above it is a positive decision.", type=float, default=0.0)
-@shared.leave_out_option
-@shared.report_option
-@shared.delta_option
-@shared.seed_option
-@table_options
-@common
+@all_of(shared.leave_out_option, shared.report_option, shared.delta_option, shared.seed_option)
+@all_of(table_options, common)
 def audit(console: Console, data: str, report: str | None, **options: Any) -> int:
     """Report on the neutrality of given predictions.
 

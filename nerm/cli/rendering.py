@@ -173,7 +173,7 @@ def point_json(study: Study, p: Point) -> dict[str, Any]:
         "intervals": p.intervals,
         "collapse": p.collapse,
         "training": p.training,
-        "certified_gap": model and model.relative_gap,
+        "certified_gap": solution and solution.certificate.relative_gap,
         "status": solution and solution.status.value,
         "solver": solution and solution.stats.solver,
         **_groups_json(p),

@@ -67,10 +67,7 @@ def front_svg(study: Study, *, clickable: bool) -> str:
     x = axis([point.measures["auc"] for point in shown], 84, 640)
     y = axis([0.0, *map(study.aim, shown)], 366, 48)
     places = [(x.at(point.measures["auc"]), y.at(study.aim(point))) for point in shown]
-    spans = [
-        absolute_interval(point.intervals[name]) if name in point.intervals else (study.aim(point),) * 2
-        for point in study.points
-    ]
+    spans = [absolute_interval(p.intervals.get(name, (study.aim(p), study.aim(p)))) for p in study.points]
     return render(
         "front.svg.j2",
         study=study,

@@ -1,7 +1,7 @@
 """Fit a table: the settings of a fit, and one model per level."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
@@ -31,6 +31,10 @@ ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
 Progress = Callable[[str], None]
 
 
+def silent(_: str) -> None:
+    """Report no progress."""
+
+
 @dataclass(frozen=True)
 class Level:
     """The target of a fit: a limit on the measure, a neutrality weight eta, or neither (the plain model).
@@ -41,11 +45,6 @@ class Level:
 
     limit: float | None = None
     eta: float | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether there is no limit and the neutrality weight is 0."""
-        return self.limit is None and not self.eta
 
     @property
     def label(self) -> str:
@@ -136,6 +135,43 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
+class FittedModel:
+    """A level and the classifier of coded rows that was fitted for it."""
+
+    level: Level
+    classifier: Any
+
+    @property
+    def solution(self) -> Solution:
+        """The solution of the classifier, with its certificate."""
+        return self.classifier.solutions_[0]
+
+    @property
+    def _neutrality(self) -> list[Any]:
+        return [t for t in self.solution.problem.objective.terms if isinstance(t.term, Neutrality)]
+
+    @property
+    def eta(self) -> float:
+        """The neutrality weight; the largest one if there are several terms, 0 if there are none."""
+        return max((t.weight for t in self._neutrality), default=0.0)
+
+    @property
+    def surrogate(self) -> Any:
+        """The surrogate of the neutrality terms, or None if there are none."""
+        return next((t.term.surrogate for t in self._neutrality), None)
+
+    @property
+    def coef(self) -> Floats:
+        """The coefficients w, (d,); empty for a kernel."""
+        return np.empty(0) if self.solution.problem.is_kernel else self.solution.coef
+
+    def facts(self) -> FitFacts:
+        """Return the facts about the fit that `nerm.bounds` needs."""
+        facts: FitFacts = self.classifier.fit_facts()
+        return replace(facts, learned=(*facts.learned, "the coding of the columns"))
+
+
+@dataclass(frozen=True, eq=False)
 class Training:
     """Training rows of a table, coded by a recipe that is learned on them.
 
@@ -169,148 +205,94 @@ class Training:
         recipe, notes = learn_recipe(learned, inputs, missing=missing, kinds=self.task.kinds)
         return recipe, recipe.transform(table)[0], notes
 
+    def fit(self, level: Level, surrogate: Any = "auto") -> FittedModel:
+        """Fit a model on training rows at one level.
 
-@dataclass(frozen=True, eq=False)
-class FittedModel:
-    """A level and the classifier of coded rows that was fitted for it."""
+        If the given surrogate cannot reach the level, the surrogate of the settings is tried. If no usable
+        model reaches it, NotNeutralError is raised.
 
-    level: Level
-    classifier: Any
-
-    @property
-    def solution(self) -> Solution:
-        """The solution of the classifier, with its certificate."""
-        return self.classifier.solutions_[0]
-
-    @property
-    def _neutrality(self) -> list[Any]:
-        return [t for t in self.solution.problem.objective.terms if isinstance(t.term, Neutrality)]
-
-    @property
-    def eta(self) -> float:
-        """The neutrality weight; the largest one if there are several terms, 0 if there are none."""
-        return max((t.weight for t in self._neutrality), default=0.0)
-
-    @property
-    def surrogate(self) -> Any:
-        """The surrogate of the neutrality terms, or None if there are none."""
-        return next((t.term.surrogate for t in self._neutrality), None)
-
-    @property
-    def coef(self) -> Floats:
-        """The coefficients w, (d,); empty for a kernel."""
-        return np.empty(0) if self.solution.problem.is_kernel else self.solution.coef
-
-    @property
-    def relative_gap(self) -> float:
-        """The certified relative duality gap."""
-        return float(self.solution.certificate.relative_gap)
-
-    def score(self, X: Matrix) -> Floats:
-        """Return the scores f, (n,), of coded rows X, (n, d)."""
-        return np.asarray(self.classifier.decision_function(X))
-
-    def facts(self) -> FitFacts:
-        """Return the facts about the fit that `nerm.bounds` needs."""
-        facts: FitFacts = self.classifier.fit_facts()
-        return replace(facts, learned=(*facts.learned, "the coding of the columns"))
-
-
-def fit_level(training: Training, level: Level, surrogate: Any = "auto") -> FittedModel:
-    """Fit a model on training rows at one level.
-
-    If the given surrogate cannot reach the level, the surrogate of the settings is tried. If no usable model
-    reaches it, NotNeutralError is raised.
-
-    Parameters
-    ----------
-    training
-        The training rows.
-    level
-        The target of the fit.
-    surrogate
-        As in `nerm.NERMClassifier`.
-    """
-    settings, y, (_, X, _) = training.settings, training.task.y, training.coded
-    names = ("loss", "regularizer", "kernel", "lam", "weights", "solver", "tol")
-    target: dict[str, Any] = {"eta": level.eta or 0.0}
-    counted = y
-    if level.limit is not None:
-        target = {"limit": level.limit, "measure": settings.measure, "confidence": settings.confidence}
-        counted = y[training.learned]
-    given = {name: getattr(settings, name) for name in names} | target
-    classifier = NERMClassifier(**given, surrogate=surrogate, class_weight=settings.class_weights(counted))
-    try:
-        with warnings.catch_warnings():  # the status, `collapse` and the exit code tell the same
-            warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
-            classifier.fit(X, y, viewpoint=training.task.terms)
-    except NotNeutralError:
-        if surrogate in (settings.surrogate, "auto"):
-            raise
-        return fit_level(training, level, settings.surrogate)
-    return FittedModel(level, classifier)
-
-
-def choose_surrogate(training: Training, limits: Sequence[float], progress: Progress) -> Any:
-    """Return the best surrogate for the tightest limit that can be met.
-
-    Surrogates are compared on at most `SMALL_TABLE` rows. If the settings name a surrogate, it is returned.
-
-    Parameters
-    ----------
-    training
-        The training rows.
-    limits
-        The limits, of which the tightest one that can be met is used.
-    progress
-        Called with a description of each step.
-    """
-    task, settings = training.task, training.settings
-    if settings.surrogate != "auto":
-        return settings.surrogate
-    few = np.ones(len(task), dtype=bool)
-    if len(task) > SMALL_TABLE:
-        few = hold_out(task.strata, SMALL_TABLE / len(task), settings.seed)
-    progress(f"comparing surrogates on {few.sum():,} rows")
-    X, y, v = training.coded[1][few], task.y[few], task.v[few]  # of several groups, the largest is enough
-    weight = compute_sample_weight(settings.class_weights(y), y)
-    kernel = None if settings.kernel == "linear" else settings.kernel
-    problem = settings.objective().on(X, y, viewpoint=v, kernel=kernel, sample_weight=weight)
-    tol = settings.tol ** (2 / 3)  # coarser: the solves are only compared
-    found = (best_surrogate(problem, limit, settings.measure, tol=tol) for limit in sorted(limits))
-    return next((surrogate for surrogate in found if surrogate is not None), "auto")
-
-
-def fit_levels(
-    training: Training,
-    levels: Sequence[Level],
-    surrogate: Any,
-    needed: Level | None = None,
-    progress: Progress = lambda _: None,
-) -> tuple[dict[Level, FittedModel], list[str]]:
-    """Fit a model at every level; return the models by level, and notes on levels that cannot be reached.
-
-    Parameters
-    ----------
-    training
-        The training rows.
-    levels
-        The targets.
-    surrogate
-        The surrogate of the neutrality terms.
-    needed
-        The level that must be reached; otherwise NotNeutralError is raised.
-    progress
-        Called with a description of each step.
-    """
-    models: dict[Level, FittedModel] = {}
-    notes = []
-    for level in levels:
-        progress(f"{level.label} on {len(training.task):,} rows")
+        Parameters
+        ----------
+        level
+            The target of the fit.
+        surrogate
+            As in `nerm.NERMClassifier`.
+        """
+        settings, y, (_, X, _) = self.settings, self.task.y, self.coded
+        names = ("loss", "regularizer", "kernel", "lam", "weights", "solver", "tol")
+        target: dict[str, Any] = {"eta": level.eta or 0.0}
+        counted = y
+        if level.limit is not None:
+            target = {"limit": level.limit, "measure": settings.measure, "confidence": settings.confidence}
+            counted = y[self.learned]
+        target |= {"surrogate": surrogate, "class_weight": settings.class_weights(counted)}
+        classifier = NERMClassifier(**{name: getattr(settings, name) for name in names}, **target)
         try:
-            models[level] = fit_level(training, level, surrogate)
-        except NotNeutralError as error:
-            if level == needed:
+            with warnings.catch_warnings():  # the status, `collapse` and the exit code tell the same
+                warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
+                classifier.fit(X, y, viewpoint=self.task.terms)
+        except NotNeutralError:
+            if surrogate in (settings.surrogate, "auto"):
                 raise
-            notes.append(f"{level.label} is left out: {error.parts[1]}")
-    return models, notes
+            return self.fit(level, settings.surrogate)
+        return FittedModel(level, classifier)
+
+    def choose_surrogate(self, limits: Sequence[float], progress: Progress) -> Any:
+        """Return the best surrogate for the tightest limit that can be met.
+
+        Surrogates are compared on at most `SMALL_TABLE` rows. If the settings name a surrogate, it is
+        returned.
+
+        Parameters
+        ----------
+        limits
+            The limits, of which the tightest one that can be met is used.
+        progress
+            Called with a description of each step.
+        """
+        task, settings = self.task, self.settings
+        if settings.surrogate != "auto":
+            return settings.surrogate
+        few = np.ones(len(task), dtype=bool)
+        if len(task) > SMALL_TABLE:
+            few = hold_out(task.strata, SMALL_TABLE / len(task), settings.seed)
+        progress(f"comparing surrogates on {few.sum():,} rows")
+        X, y, v = self.coded[1][few], task.y[few], task.v[few]  # of several groups, the largest is enough
+        weight = compute_sample_weight(settings.class_weights(y), y)
+        kernel = None if settings.kernel == "linear" else settings.kernel
+        problem = settings.objective().on(X, y, viewpoint=v, kernel=kernel, sample_weight=weight)
+        tol = settings.tol ** (2 / 3)  # coarser: the solves are only compared
+        found = (best_surrogate(problem, limit, settings.measure, tol=tol) for limit in sorted(limits))
+        return next((surrogate for surrogate in found if surrogate is not None), "auto")
+
+    def fit_levels(
+        self,
+        levels: Iterable[Level],
+        surrogate: Any,
+        needed: Level | None = None,
+        progress: Progress = silent,
+    ) -> tuple[dict[Level, FittedModel], list[str]]:
+        """Fit a model at every level; return the models by level, and notes on levels that cannot be reached.
+
+        Parameters
+        ----------
+        levels
+            The targets.
+        surrogate
+            The surrogate of the neutrality terms.
+        needed
+            The level that must be reached; otherwise NotNeutralError is raised.
+        progress
+            Called with a description of each step.
+        """
+        models: dict[Level, FittedModel] = {}
+        notes = []
+        for level in levels:
+            progress(f"{level.label} on {len(self.task):,} rows")
+            try:
+                models[level] = self.fit(level, surrogate)
+            except NotNeutralError as error:
+                if level == needed:
+                    raise
+                notes.append(f"{level.label} is left out: {error.parts[1]}")
+        return models, notes

@@ -33,17 +33,15 @@ class Group:
         group has no row to which the rate applies.
     intervals
         The Wilson intervals of the rates, by name.
+    few
+        Whether the group has fewer than FEW_ROWS rows, so that its rates are uncertain.
     """
 
     name: str
     rows: int
     rates: dict[str, float]
     intervals: dict[str, Interval]
-
-    @property
-    def few(self) -> bool:
-        """Whether the group has fewer than FEW_ROWS rows, so that its rates are uncertain."""
-        return self.rows < FEW_ROWS
+    few: bool
 
 
 @dataclass(frozen=True)
@@ -113,16 +111,11 @@ class Point:
         if self.model is None:
             return "–"
         status = self.model.solution.status.value
-        return status if status == "stationary" else f"{self.model.relative_gap:.0e}"
+        return status if status == "stationary" else f"{self.model.solution.certificate.relative_gap:.0e}"
 
 
 def point_of(
-    label: str,
-    task: TableTask,
-    scores: Floats,
-    plain: Floats | None = None,
-    seen: str | None = None,
-    **more: Any,
+    label: str, task: TableTask, scores: Floats, plain: Floats | None = None, seen: str = "", **more: Any
 ) -> Point:
     """Measure the scores of one predictor; return the `Point`.
 
@@ -133,7 +126,7 @@ def point_of(
     plain
         The scores of the model without neutrality, (n,), with which decisions are compared.
     seen
-        The sentence about a collapse on the training rows, if there is one.
+        The sentence about a collapse on the training rows; empty if there is none.
     more
         The other fields of a `Point`.
     """
@@ -220,7 +213,8 @@ def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
         }
         rates = {rate: k / n if n else math.nan for rate, (k, n) in counts.items()}
         intervals = {rate: rate_interval(k, n) for rate, (k, n) in counts.items()}
-        groups.append(Group(name, int(among.sum()), rates, intervals))
+        rows = int(among.sum())
+        groups.append(Group(name, rows, rates, intervals, rows < FEW_ROWS))
     return tuple(groups)
 
 
@@ -264,9 +258,7 @@ def measures_of(
         As for `groups_of`.
     """
     reports = [(metrics.report(task.y, scores, v), v) for v in task.terms.values()]
-    values: dict[str, float] = {}
-    intervals: dict[str, Interval] = {}
-    undefined: dict[str, str] = {}
+    values, intervals, undefined = dict[str, float](), dict[str, Interval](), dict[str, str]()
     for name in reports[0][0].as_dict():
         report, v = max(reports, key=lambda pair: np.nan_to_num(abs(pair[0].as_dict()[name]), nan=-1.0))
         values[name] = report.as_dict()[name]
@@ -288,16 +280,15 @@ def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools)
     if name == "accuracy":
         return rate_interval(*_count(decided == wanted, everyone))
     metric = metrics.METRICS.get(name)
-    if metric is None or not metric.is_agreement or not metric.weights:
-        return None
-    if metric.weights == ("uniform",):
+    weights = metric.weights if metric is not None and metric.is_agreement else ()
+    if weights == ("uniform",):
         low, high = rate_interval(*_count(decided == favoured, everyone))
         return absolute_interval((2 * low - 1, 2 * high - 1))
-    if not among.keys() >= set(metric.weights):
+    if not weights or not among.keys() >= set(weights):
         return None
     ends = [
         difference_interval(_count(decided, among[w] & favoured), _count(decided, among[w] & ~favoured))
-        for w in metric.weights
+        for w in weights
     ]
     if len(ends) == 1:
         return ends[0]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from nerm.report.chart import front_svg, per, render
-from nerm.report.measuring import Group, Point, groups_of
+from nerm.report.measuring import Point, groups_of
 from nerm.report.study import Study
 from nerm.tables.roles import MOST_SHOWN
 
@@ -64,17 +64,17 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
     study, point
         The study, and one of its points.
     """
-    plain, target, now = study.points[0], study.task.target, point.decisions
-    usual = reference(study)
-    decision = f"“{target.column} = {target.positive}”"
-    groups = list(zip(point.groups, plain.groups, strict=True)) if len(point.groups) == 2 else []
+    plain, now, usual = study.points[0], point.decisions, reference(study)
+    decision, groups = f"“{study.task.target.group(1)}”", []
+    if len(point.groups) == 2:
+        positive = [[per(group.rates["positive_rate"]) for group in p.groups] for p in (point, plain)]
+        names = [f"Per 1,000 people with {group.name}" for group in point.groups]
+        groups = list(zip(names, *positive, strict=True))
     if point is plain:
-        first = (
-            "These are the decisions as given." if study.audited else "This is the model without neutrality."
-        )
-        first += f" Of 1,000 people, {now['positive']:.0f} get {decision}; "
-        first += f"{now['correct']:.0f} decisions are right."
-        return [first, *(f"{_group_sentence(group, decision)}." for group, _ in groups)]
+        subject = "These are the decisions" if study.audited else "This is the model"
+        counts = f"{now['positive']:.0f} get {decision}; {now['correct']:.0f} decisions are right."
+        first = f"{subject} {usual}. Of 1,000 people, {counts}"
+        return [first, *(f"{name}, {rate} get {decision}." for name, rate, _ in groups)]
     lost = round(now["correct"]) - round(plain.decisions["correct"])
     price = "as many as" if lost == 0 else f"{abs(lost)} {'fewer' if lost < 0 else 'more'} than"
     rates = [[g.rates["positive_rate"] for g in p.groups if not g.few] or [0.0] for p in (point, plain)]
@@ -83,10 +83,7 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         f"Of 1,000 people, {now['changed']:.0f} get another decision than {usual}: "
         f"{now['to_positive']:.0f} now get {decision}, {now['to_negative']:.0f} no longer do.",
         f"{now['correct']:.0f} of 1,000 decisions are right, {price} {usual}.",
-        *(
-            f"{_group_sentence(group, decision)}; {usual} {per(other.rates['positive_rate'])}."
-            for group, other in groups
-        ),
+        *(f"{name}, {rate} get {decision}; {usual} {before}." for name, rate, before in groups),
         f"The groups differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
     ]
 
@@ -94,7 +91,3 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
 def reference(study: Study) -> str:
     """Return the phrase for the point with which the others are compared."""
     return "as given" if study.audited else "without neutrality"
-
-
-def _group_sentence(group: Group, decision: str) -> str:
-    return f"Per 1,000 people with {group.name}, {per(group.rates['positive_rate'])} get {decision}"

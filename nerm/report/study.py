@@ -16,18 +16,7 @@ from nerm.bounds.guarantee import Statement
 from nerm.datasets import Discretize
 from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.design import atom_name
-from nerm.report.fitting import (
-    ADVICE,
-    SMALL_TABLE,
-    FittedModel,
-    Level,
-    Progress,
-    Settings,
-    Training,
-    choose_surrogate,
-    fit_level,
-    fit_levels,
-)
+from nerm.report.fitting import ADVICE, SMALL_TABLE, FittedModel, Level, Progress, Settings, Training, silent
 from nerm.report.measuring import Point, collapse_of, decisions_of, held_out_bounds, measures_of, point_of
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.recipe import Recipe
@@ -174,9 +163,7 @@ class Study:
         return f"{text} Of the more neutral alternatives, the most accurate is “{best.label}”: {shown(best)}."
 
 
-def audit_study(
-    task: TableTask, scores: Floats, settings: Settings, progress: Progress = lambda _: None
-) -> Study:
+def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress = silent) -> Study:
     """Compare given scores with alternatives: one threshold per group and, with inputs, models of nerm.
 
     All are measured on the same rows, which were not used to fit the models of nerm. The thresholds are set
@@ -219,11 +206,9 @@ def by_group(task: TableTask, scores: Floats) -> Floats:
     task, scores
         The rows and their scores, (n,).
     """
-    moved, share = scores.copy(), float((scores <= 0).mean())
-    cells = np.unique(np.column_stack(list(task.groups.values())), axis=0, return_inverse=True)[1].ravel()
-    for cell in range(cells.max() + 1):
-        moved[cells == cell] -= np.quantile(scores[cells == cell], share, method="averaged_inverted_cdf")
-    return moved
+    cells = pd.Series(scores).groupby(list(task.groups.values()))
+    share = float((scores <= 0).mean())
+    return scores - cells.transform(np.quantile, share, method="averaged_inverted_cdf").to_numpy()
 
 
 def run_study(
@@ -234,7 +219,7 @@ def run_study(
     needed: Level | None = None,
     share: float | None = None,
     every_method: bool = False,
-    progress: Progress = lambda _: None,
+    progress: Progress = silent,
     command: str = "",
 ) -> Study:
     """Fit a model at every level, measure them on held-out rows, and choose one.
@@ -266,8 +251,8 @@ def run_study(
     training, surrogate = Training(task.rows(train), settings), settings.surrogate
     limits = [level.limit for level in levels if level.limit is not None]
     if limits and settings.confidence is None:
-        surrogate = choose_surrogate(training, limits, progress)
-    models, notes = fit_levels(training, levels, surrogate, needed, progress)
+        surrogate = training.choose_surrogate(limits, progress)
+    models, notes = training.fit_levels(levels, surrogate, needed, progress)
     scores: dict[Level | str, list[Floats]] = defaultdict(list)  # of held-out rows, by level or other method
     found = models
     for k, (part, test) in enumerate(pairs):
@@ -275,10 +260,10 @@ def run_study(
         if len(pairs) > 1:  # the shown models have seen the rows of every part
             progress(f"part {k + 1} of {len(pairs)}")
             fitted = Training(task.rows(part), settings)
-            found, _ = fit_levels(fitted, list(found), surrogate)
+            found, _ = fitted.fit_levels(found, surrogate)
         X_test = fitted.coded[0].transform(held.table)[0]
         for level, model in found.items():
-            scores[level].append(model.score(X_test))
+            scores[level].append(model.classifier.decision_function(X_test))
         for label, fit in _other_methods(fitted, held, X_test, every_method) if len(levels) > 1 else ():
             if fit.scores is None:
                 notes.append(f"{label} failed: {fit.reason}")
@@ -379,13 +364,14 @@ def _points(
     X, first = training.coded[1], next(iter(models))
 
     def plain() -> Floats:
-        return (first if first.level.is_plain else fit_level(training, Level(eta=0.0))).score(X)
+        model = first if first.level in (Level(), Level(eta=0.0)) else training.fit(Level(eta=0.0))
+        return model.classifier.decision_function(X)
 
     points = []
     for model, scores in models.items():
-        seen = model.score(X)
+        seen = model.classifier.decision_function(X)
         more = {"training": measures_of(training.task, seen)[0], "command": _completed(command, model)}
-        collapse = collapse_of(training.task, seen, plain)
+        collapse = collapse_of(training.task, seen, plain) or ""
         points.append(point_of(model.level.label, held, scores, models[first], collapse, model=model, **more))
     return tuple(points)
 

@@ -24,6 +24,7 @@ import pandas as pd
 
 from nerm.errors import InvalidInputError, MissingPackageError, NermError, UnknownNameError
 from nerm.tables.values import word_of
+from nerm.validation import check_known
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
 _COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
@@ -128,12 +129,8 @@ def _content(stream: Any, layout: Layout) -> Content:
         if head.startswith(magic):
             return _content(unpack(stream), layout)
     if head.startswith((b"PK\3\4", b"PAR1", b"ARROW1", b"FEA1")):
-        stream = stream if stream.seekable() else io.BytesIO(stream.read())
-        return (
-            _zipped(stream, layout)
-            if head.startswith(b"PK")
-            else _columnar(stream, head[:4] == b"PAR1", layout)
-        )
+        read = _zipped if head.startswith(b"PK") else _parquet if head.startswith(b"PAR1") else _feather
+        return read(stream if stream.seekable() else io.BytesIO(stream.read()), layout)
     lines = _lines(stream, layout)
     return _json("".join(lines), layout) if _JSON.match(head) else text_content(lines, layout)
 
@@ -251,26 +248,31 @@ def _excel(stream: Any, layout: Layout) -> Content:
     """Return the content of one sheet of an Excel file, by default the first."""
     book = pd.ExcelFile(stream)
     sheets = list(map(str, book.sheet_names))
-    if layout.sheet is not None and layout.sheet not in sheets:
-        must = f"--sheet must be one of {', '.join(map(repr, sheets))}"
-        raise InvalidInputError(must, repr(layout.sheet), "Name one of these")
+    if layout.sheet is not None:
+        check_known(layout.sheet, "--sheet", sheets)
     frame = pd.read_excel(book, layout.sheet or sheets[0], header=None, dtype=object, na_filter=False)
     notes = (f"the sheet {sheets[0]!r} was read, the first of {len(sheets)}; --sheet takes another",)
     guessed = len(sheets) > 1 and layout.sheet is None
     return Content(_records(frame.itertuples(index=False), layout), notes if guessed else ())
 
 
-def _columnar(stream: Any, parquet: bool, layout: Layout) -> Content:
-    """Return the content of a Parquet file, or of a Feather file if `parquet` is False."""
-    if parquet:
-        from pyarrow.parquet import ParquetFile
+def _parquet(stream: Any, layout: Layout) -> Content:
+    """Return the content of a Parquet file."""
+    from pyarrow.parquet import ParquetFile
 
-        file = ParquetFile(stream)
-        names, batches = file.schema_arrow.names, file.iter_batches()
-    else:
-        from pyarrow.feather import read_table
+    file = ParquetFile(stream)
+    return _columnar(file.schema_arrow.names, file.iter_batches(), layout)
 
-        table = read_table(stream)
-        names, batches = table.schema.names, table.to_batches()
+
+def _feather(stream: Any, layout: Layout) -> Content:
+    """Return the content of a Feather file."""
+    from pyarrow.feather import read_table
+
+    table = read_table(stream)
+    return _columnar(table.schema.names, table.to_batches(), layout)
+
+
+def _columnar(names: Sequence[str], batches: Iterable[Any], layout: Layout) -> Content:
+    """Return the content of batches of columns."""
     rows = chain.from_iterable(zip(*(c.to_pylist() for c in b.columns), strict=True) for b in batches)
     return Content(_records(chain([names], rows), layout))

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from statistics import mode
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +17,7 @@ import pandas as pd
 
 from nerm.errors import InvalidInputError
 from nerm.tables.formats import Content, Layout, Record, opened, text_content
-from nerm.tables.values import MARKS, decimal_marks, listed, numbers_in, quoted, usual_mark, word_of
+from nerm.tables.values import MARKS, decimal_marks, listed, numbers_in, quoted, word_of
 from nerm.typing import Array, Bools, Floats, Ints
 from nerm.validation import as_pandas, check_known
 
@@ -79,7 +80,7 @@ class TextTable:
         """Return the numbers of a column, (n,), read with its decimal mark; nan if a cell is no number."""
         words, mark = self[name], self.marks.get(name)
         numbers = numbers_in(words, mark)
-        usual = usual_mark(self.marks)
+        usual = mode(self.marks.values()) if self.marks else None
         if mark is None and usual:  # the mark may occur for the first time in a later part
             strange = np.isnan(numbers)
             numbers[strange] = numbers_in(words[strange], usual)

@@ -24,7 +24,7 @@ from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
-from nerm.tables.values import MISSING, missing_in, positive_of
+from nerm.tables.values import MISSING, ORDERS, missing_in, positive_of
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
 MOST_LEVELS = 100  # a nominal column with more values keeps the most frequent ones and pools the others
@@ -82,9 +82,8 @@ class Numeric:
         if unread.any():
             what = f"dates ({self.holds})" if self.part else "numbers"
             must = f"column {self.name!r} of {table.source!r} must hold {what}, as the model was fitted on"
-            raise InvalidInputError(
-                must, table.first(self.name, unread), "Correct it, or leave the field empty"
-            )
+            got, do = table.first(self.name, unread), "Correct it, or leave the field empty"
+            raise InvalidInputError(must, got, do)
         coded = (np.where(unknown, self.median, numbers) - self.mean) / self.scale
         if self.indicator:
             return np.column_stack([coded, unknown]), 0
@@ -148,14 +147,7 @@ CODINGS: dict[str, Any] = {"Numeric": Numeric, "Nominal": Nominal}
 
 
 #: The orders of dates by their names in files of 0.2.
-ORDERS_0_2 = {
-    "ymd": "year-month-day",
-    "dmy": "day.month.year",
-    "mdy": "month/day/year",
-    "named": "months by name",
-    "ym": "year-month",
-    "my": "year-month",
-}
+ORDERS_0_2 = dict(zip(("ymd", "dmy", "mdy", "named", "ym"), ORDERS, strict=True)) | {"my": "year-month"}
 
 
 def _restored(kind: str, **fields: Any) -> Iterator[Numeric | Nominal]:
@@ -277,9 +269,7 @@ def learn_recipe(
     >>> recipe.summary()
     '2 columns, 5 features'
     """
-    columns: list[Numeric | Nominal] = []
-    left_out: dict[str, str] = {}
-    notes: list[str] = []
+    columns, left_out, notes = list[Numeric | Nominal](), dict[str, str](), list[str]()
     for name in inputs:
         unknown = missing_in(table[name], missing)
         known, some = table[name][~unknown], bool(unknown.any())

@@ -135,16 +135,13 @@ def load_model(path: Any) -> TableModel:
     >>> bool((again.scores(task.table)[0] == model.scores(task.table)[0]).all()), again.target.positive
     (True, 'high')
     """
+    do = "Write one with nerm fit --out"
     if not Path(path).is_file():
-        raise InvalidInputError(
-            "the model file must exist", f"no file {str(path)!r}", "Write one with nerm fit --out"
-        )
+        raise InvalidInputError("the model file must exist", f"no file {str(path)!r}", do)
     model = saving.load(path)
     if not isinstance(model, TableModel):
         got = f"a saved {type(model).__name__} without the recipe of its columns"
-        raise InvalidInputError(
-            f"{str(path)!r} must be a model written by nerm fit", got, "Fit it with nerm fit --out"
-        )
+        raise InvalidInputError(f"{str(path)!r} must be a model written by nerm fit", got, do)
     return model
 
 

@@ -2,8 +2,8 @@
 
 import math
 import re
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from statistics import mode
 from typing import Any
 
 import numpy as np
@@ -153,7 +153,7 @@ def decimal_marks(columns: Any, given: str | None, separator: str | None) -> dic
         for name, known in strange.items()
     }
     found = {name: able[0] for name, able in marks.items() if len(able) == 1}
-    usual = given or usual_mark(found)
+    usual = given or (mode(found.values()) if found else None)
     if usual == ",":  # then 1.234 means 1234
         for name in words.keys() - strange.keys():
             pointed = [word for word in words[name] if "." in word]
@@ -162,12 +162,6 @@ def decimal_marks(columns: Any, given: str | None, separator: str | None) -> dic
     either = [name for name, able in marks.items() if len(able) == 2]
     found |= dict.fromkeys(either, usual or ("." if separator == "," else ","))
     return {name: found[name] for name in columns if name in found}
-
-
-def usual_mark(marks: Mapping[str, str]) -> str | None:
-    """Return the most frequent decimal mark, or None if there is none."""
-    seen = Counter(marks.values()).most_common(1)
-    return seen[0][0] if seen else None
 
 
 def dates_in(words: Iterable[str], order: str) -> pd.DatetimeIndex:

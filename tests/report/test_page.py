@@ -73,7 +73,7 @@ def test_the_numbers_are_those_of_the_study(html, study):
         part = html.split(f'data-choice="{k}"')[1].split("</section>")[0]
         assert f'<b data-field="auc">{point.measures["auc"]:.3f}</b>' in part
         assert f'<b data-field="changed">{point.decisions["changed"]:.0f}</b>' in part
-        assert f"{point.model.relative_gap:.1e}" in part
+        assert f"{point.model.solution.certificate.relative_gap:.1e}" in part
         for group in point.groups:
             assert f"{1000 * group.rates['positive_rate']:.0f} get “income = &gt;50K”" in part
         for statement in study.statements(point):

@@ -120,7 +120,7 @@ def test_sheets(tmp_path):
     path = HABITS["excel"].made(tmp_path)
     assert read_table(path).notes == ("the sheet 'people' was read, the first of 2; --sheet takes another",)
     assert read_table(path, sheet="people").notes == ()
-    with pytest.raises(InvalidInputError, match=r"--sheet must be one of 'people', 'notes'\. Got 'none'"):
+    with pytest.raises(InvalidInputError, match=r"--sheet must be one of 'notes', 'people'\. Got 'none'"):
         read_table(path, sheet="none")
 
 
