@@ -11,18 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-import nerm
+import nerm.report
 from nerm.errors import InvalidInputError, NermError, NotNeutralError, NotSolvedError, advice_sentence
 from nerm.files import write_atomically
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from nerm.report import Point
 
 BAD_INPUT, NOT_CERTIFIED, COLLAPSED, NOT_NEUTRAL, INTERRUPTED = 2, 3, 4, 5, 130
 WIDTH = 110  # of help, and of tables that go to a file or a pipe
@@ -139,7 +134,9 @@ class Console:
             told = (f"{kind.capitalize()}: {path}{hints.get(kind, '')}" for kind, path in written.items())
             shown = (*shown, *told)
         if self.as_json:
-            print(escaped(json.dumps(jsonable(plain), indent=2)))
+            text = json.dumps(plain, default=lambda scalar: scalar.item())  # of numpy
+            finite = json.loads(text, parse_constant=lambda _: None)  # null for nan and infinity
+            print(escaped(json.dumps(finite, indent=2)))
             return
         from rich.console import Console as Rich
 
@@ -169,7 +166,7 @@ class Console:
         with Rich(stderr=True).status(Text(title)) as status:
             yield lambda text: status.update(Text(f"{title}: {text}"))
 
-    def code(self, points: Sequence[Point], *, collapsed: bool) -> int:
+    def code(self, points: Sequence[nerm.report.Point], *, collapsed: bool) -> int:
         """Return the exit code for these points; a note names the models that were not certified.
 
         Parameters
@@ -186,17 +183,7 @@ class Console:
         return NOT_CERTIFIED if bad else COLLAPSED if collapsed else 0
 
 
-def jsonable(thing: Any) -> Any:
-    """Convert a value to JSON types; numbers that are not finite become None.
-
-    >>> jsonable({"a": float("nan"), "b": (1, 2.5)})
-    {'a': None, 'b': [1, 2.5]}
-    """
-    text = json.dumps(thing, default=lambda scalar: scalar.item())  # of numpy
-    return json.loads(text, parse_constant=lambda _: None)
-
-
-def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Table:
+def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Any:
     """Return a rich table whose first `left` columns are words and the others numbers."""
     from rich import box
     from rich.table import Table

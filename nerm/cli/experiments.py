@@ -32,9 +32,7 @@ def _check_figure(ctx: click.Context, param: click.Parameter, path: str | None) 
 
 
 run_options = all_of(
-    click.option(
-        "--jobs", "n_jobs", type=int, default=1, help="Processes that run at a time; -1: every core."
-    ),
+    click.option("--jobs", "n_jobs", type=int, default=1, help="Processes at a time; -1: every core."),
     option("results", "Every finished run is kept here; started again, it goes on.", metavar="FILE.csv"),
     option("figure", "Draw the figure here.", metavar="FILE", callback=_check_figure),
 )

@@ -17,7 +17,7 @@ from nerm.cli import options as shared
 from nerm.cli import rendering
 from nerm.cli.console import Console, check_places, in_words, write_text
 from nerm.cli.options import all_of, command, common, numbers_option, option
-from nerm.defaults import ETAS, LIMITS
+from nerm.defaults import COMMAND_LINE, ETAS, LIMITS
 from nerm.errors import NermError
 
 SUFFIXES = {"table": "csv", "figure": "svg", "report": "html"}
@@ -195,9 +195,13 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
 
     With `several`, the levels of the settings are fitted too.
     """
-    level = shared.level_of(options)
-    if level.eta is not None:
-        options["etas"] = ETAS
+    limit, eta = options["limit"], options["eta"]
+    level = nerm.report.Level(COMMAND_LINE.limit if limit is None else limit)
+    if eta is not None:
+        for name in ("limit", "confidence"):
+            if options[name] is not None:
+                raise click.UsageError(f"--{name} and --eta must not both be given.")
+        level, options["etas"] = nerm.report.Level(eta=eta), ETAS
     task, settings = shared.request_of(data, options)
     levels: Sequence[nerm.report.Level] = [*settings.levels, level] if several else [level]
     with console.progress("Fitting") as progress:

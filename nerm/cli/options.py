@@ -116,11 +116,7 @@ measure_option = option("measure", "What is limited: positive rates, …", type=
 
 table_options = all_of(
     option("separator", "comma, semicolon, tab, space or a character. Default: guessed."),
-    option(
-        "columns",
-        "Without a header: names, @FILE with one per line, @adult, @german, @bank.",
-        metavar="NAMES",
-    ),
+    option("columns", "No header: names, @FILE (one per line), @adult, @german, @bank.", metavar="NAMES"),
     option("no-header", "The first line is data; columns are called c1, c2, …", is_flag=True),
     option("skip-lines", "Lines to leave out at the top.", type=click.IntRange(0), default=0),
     option("skip-bad-rows", "Leave out rows with a wrong number of fields.", is_flag=True),
@@ -183,10 +179,9 @@ def _columns(given: str | None) -> list[str] | None:
     """
     if given is None or not given.startswith("@"):
         return None if given is None else [name.strip() for name in given.split(",")]
-    from nerm.datasets.published_files import PUBLISHED
-
-    if given[1:] in PUBLISHED:
-        return PUBLISHED[given[1:]]["columns"]
+    published = nerm.datasets.published_files.PUBLISHED
+    if given[1:] in published:
+        return published[given[1:]]["columns"]
     try:
         text = Path(given[1:]).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
@@ -214,14 +209,3 @@ def request_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTas
     given = {name: options[name] for name in names if options.get(name) is not None}
     given |= {"missing": missing, "measure": measure_options()[options["measure"]]}
     return task, nerm.report.Settings(**given)
-
-
-def level_of(options: dict[str, Any]) -> nerm.report.Level:
-    """Return the target level of a fit; --limit and --eta must not both be given."""
-    limit, eta = options["limit"], options["eta"]
-    if eta is None:
-        return nerm.report.Level(COMMAND_LINE.limit if limit is None else limit)
-    for name in ("limit", "confidence"):
-        if options[name] is not None:
-            raise click.UsageError(f"--{name} and --eta must not both be given.")
-    return nerm.report.Level(eta=eta)

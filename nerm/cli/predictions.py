@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -47,10 +46,9 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
     notes: tuple[str, ...] = ()
     count = positive = 0
     guessed: Any = 0
-    with console.progress("Scoring") as progress, ExitStack() as stack:
-        write: Callable[[str], Any] = console.text
-        if out is not None:
-            write = stack.enter_context(write_atomically(out, "w", encoding="utf-8", newline="")).write
+    target = write_atomically(out, "w", encoding="utf-8", newline="") if out else nullcontext()
+    with console.progress("Scoring") as progress, target as file:
+        write = file.write if file else console.text
         reading = {"progress": lambda share: progress(f"{share:.0%}"), **shared.reading_of(options)}
         for table in nerm.tables.read_parts(data, **reading):
             scores, more = fitted.scores(table)
@@ -66,10 +64,10 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
     notes += fitted.recipe.said(guessed)
     console.notes(notes)
     if console.as_json or out is not None:
-        share, target = positive / count, fitted.target
-        plain = {"model": model, "target": target.column, "rows": count, "positive": share, "notes": notes}
+        share, column = positive / count, fitted.target.column
+        plain = {"model": model, "target": column, "rows": count, "positive": share, "notes": notes}
         plain |= {"predictions": rows} if out is None else {}
-        text = f"{count:,} predictions, {share:.1%} {target.column} = {target.positive}"
+        text = f"{count:,} predictions, {share:.1%} {fitted.target.group(1)}"
         console.result(plain, text, files={"predictions": out})
 
 

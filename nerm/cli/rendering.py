@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import nerm.report
 from nerm.cli.console import Console, make_table, write_text
 
-if TYPE_CHECKING:
-    from rich.table import Table
 
-    from nerm.bounds.guarantee import Statement
-    from nerm.report import Point, Study
-
-
-def measured_json(point: Point) -> dict[str, Any]:
+def measured_json(point: nerm.report.Point) -> dict[str, Any]:
     """Return the measures of a point and its rates by group as plain data."""
     return {
         "target": asdict(point.task.target),
@@ -28,7 +22,7 @@ def measured_json(point: Point) -> dict[str, Any]:
     }
 
 
-def _groups_json(point: Point) -> dict[str, Any]:
+def _groups_json(point: nerm.report.Point) -> dict[str, Any]:
     groups = [
         {"name": g.name, "rows": g.rows, **g.rates, "intervals": g.intervals, "few": g.few}
         for g in point.groups
@@ -36,7 +30,7 @@ def _groups_json(point: Point) -> dict[str, Any]:
     return {"groups": groups, "differences": [asdict(difference) for difference in point.differences]}
 
 
-def measured_tables(point: Point, rows: str) -> list[Table]:
+def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
     """Return tables of a point's measures, of its rates by group and, if there are several, of differences.
 
     Parameters
@@ -76,7 +70,7 @@ def interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
     return "" if ends is None else f"{ends[0]:.{digits}f} … {ends[1]:.{digits}f}"
 
 
-def statements_table(statements: Iterable[Statement], delta: float) -> Table:
+def statements_table(statements: Iterable[nerm.bounds.Statement], delta: float) -> Any:
     """Return a table of the bounds; bounds without content are marked as vacuous.
 
     Parameters
@@ -94,13 +88,15 @@ def statements_table(statements: Iterable[Statement], delta: float) -> Table:
     return make_table(title, ["quantity", "by", "note", "on these rows", "bound"], rows, left=3)
 
 
-def statements_json(statements: Iterable[Statement]) -> list[dict[str, Any]]:
+def statements_json(statements: Iterable[nerm.bounds.Statement]) -> list[dict[str, Any]]:
     """Return the bounds as plain data."""
     names = ("quantity", "source", "on_sample", "bound", "vacuous", "holds")
     return [{**{name: getattr(s, name) for name in names}, "note": s.remark} for s in statements]
 
 
-def show_study(console: Console, study: Study, command: str, files: Mapping[str, str | None]) -> int:
+def show_study(
+    console: Console, study: nerm.report.Study, command: str, files: Mapping[str, str | None]
+) -> int:
     """Write the figure and the report of a study, print its results, and return the exit code.
 
     Parameters
@@ -122,7 +118,7 @@ def show_study(console: Console, study: Study, command: str, files: Mapping[str,
     return console.code(study.points, collapsed=study.recommended is None)
 
 
-def _front_table(study: Study) -> Table:
+def _front_table(study: nerm.report.Study) -> Any:
     """Return the trade-off table, one row per model; recommended and collapsed models are marked."""
     aim, fixed = study.settings.aim, nerm.report.fixed
     names = ["auc", "accuracy", "neutrality_risk", "calders_verwer_score"]
@@ -138,7 +134,7 @@ def _front_table(study: Study) -> Table:
     return make_table(title, columns, rows, left=2)
 
 
-def _study_json(study: Study) -> dict[str, Any]:
+def _study_json(study: nerm.report.Study) -> dict[str, Any]:
     """Return a study as plain data."""
     best = study.recommended
     return {
@@ -162,7 +158,7 @@ def _study_json(study: Study) -> dict[str, Any]:
     }
 
 
-def point_json(study: Study, p: Point) -> dict[str, Any]:
+def point_json(study: nerm.report.Study, p: nerm.report.Point) -> dict[str, Any]:
     """Return one point of a study as plain data; fields of the model are None if it has no model."""
     model, solution = p.model, None if p.model is None else p.model.solution
     return {

@@ -85,14 +85,13 @@ def _named(places: Sequence[tuple[float, float]], study: Study) -> list[bool]:
 
     Names must not overlap vertically; the chosen point has priority, then the order of the points.
     """
-    order = [study.chosen, *range(len(study.points))]
-    lines: list[float] = []
-    named = [False] * len(study.points)
-    for k in order:
-        if all(abs(places[k][1] - line) > 14 for line in lines):  # pixels; letters are 13 pixels high
-            named[k] = True
-            lines.append(places[k][1])
-    return named
+    lines: dict[int, float] = {}
+    for k in (study.chosen, *range(len(study.points))):
+        if all(
+            abs(places[k][1] - line) > 14 for line in lines.values()
+        ):  # pixels; letters are 13 pixels high
+            lines[k] = places[k][1]
+    return [k in lines for k in range(len(study.points))]
 
 
 def render(name: str, **values: Any) -> str:

@@ -24,15 +24,11 @@ from nerm.splitting import hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask
 from nerm.tables.values import MISSING
-from nerm.typing import Array, Bools, Floats, Matrix
+from nerm.typing import Array, Bools, Matrix
 
 SMALL_TABLE = 4000  # largest number of rows for cross-validation, and for the comparison of surrogates
 ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
 Progress = Callable[[str], None]
-
-
-def silent(_: str) -> None:
-    """Report no progress."""
 
 
 @dataclass(frozen=True)
@@ -147,23 +143,15 @@ class FittedModel:
         return self.classifier.solutions_[0]
 
     @property
-    def _neutrality(self) -> list[Any]:
-        return [t for t in self.solution.problem.objective.terms if isinstance(t.term, Neutrality)]
-
-    @property
     def eta(self) -> float:
         """The neutrality weight; the largest one if there are several terms, 0 if there are none."""
-        return max((t.weight for t in self._neutrality), default=0.0)
+        return float(np.max(getattr(self.classifier, "eta_", self.level.eta or 0.0)))
 
     @property
     def surrogate(self) -> Any:
         """The surrogate of the neutrality terms, or None if there are none."""
-        return next((t.term.surrogate for t in self._neutrality), None)
-
-    @property
-    def coef(self) -> Floats:
-        """The coefficients w, (d,); empty for a kernel."""
-        return np.empty(0) if self.solution.problem.is_kernel else self.solution.coef
+        terms = (weighted.term for weighted in self.solution.problem.objective.terms)
+        return next((term.surrogate for term in terms if isinstance(term, Neutrality)), None)
 
     def facts(self) -> FitFacts:
         """Return the facts about the fit that `nerm.bounds` needs."""
@@ -266,11 +254,7 @@ class Training:
         return next((surrogate for surrogate in found if surrogate is not None), "auto")
 
     def fit_levels(
-        self,
-        levels: Iterable[Level],
-        surrogate: Any,
-        needed: Level | None = None,
-        progress: Progress = silent,
+        self, levels: Iterable[Level], surrogate: Any, progress: Progress, needed: Level | None = None
     ) -> tuple[dict[Level, FittedModel], list[str]]:
         """Fit a model at every level; return the models by level, and notes on levels that cannot be reached.
 
@@ -280,10 +264,10 @@ class Training:
             The targets.
         surrogate
             The surrogate of the neutrality terms.
-        needed
-            The level that must be reached; otherwise NotNeutralError is raised.
         progress
             Called with a description of each step.
+        needed
+            The level that must be reached; otherwise NotNeutralError is raised.
         """
         models: dict[Level, FittedModel] = {}
         notes = []

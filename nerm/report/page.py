@@ -29,9 +29,6 @@ def render_page(study: Study, command: str = "") -> str:
     return render(
         "report.html.j2",
         study=study,
-        task=study.task,
-        settings=study.settings,
-        plain=study.points[0],
         chart=front_svg(study, clickable=True),
         coefficients=[_coefficients(study, point) for point in study.points],
         sentences=[decision_sentences(study, point) for point in study.points],
@@ -46,10 +43,10 @@ def render_page(study: Study, command: str = "") -> str:
 
 def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
     """Return the coefficients that differ most from the plain model's, and the largest in size."""
-    if point.model is None:
+    if point.model is None or point.model.solution.problem.is_kernel:
         return []
-    names, now, first = study.recipe.feature_names, point.model.coef, study.points[0].model
-    plain = np.zeros_like(now) if first is None else first.coef  # audited scores have no coefficients
+    names, now, first = study.recipe.feature_names, point.model.solution.coef, study.points[0].model
+    plain = np.zeros_like(now) if first is None else first.solution.coef  # audited scores have none
     moved = np.abs(now if first is point.model else now - plain)
     top = np.argsort(-moved, kind="stable")[:MOST_SHOWN]
     widest = np.abs([plain[top], now[top]]).max(initial=0.0) or 1.0

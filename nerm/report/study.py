@@ -16,7 +16,7 @@ from nerm.bounds.guarantee import Statement
 from nerm.datasets import Discretize
 from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.design import atom_name
-from nerm.report.fitting import ADVICE, SMALL_TABLE, FittedModel, Level, Progress, Settings, Training, silent
+from nerm.report.fitting import ADVICE, SMALL_TABLE, FittedModel, Level, Progress, Settings, Training
 from nerm.report.measuring import Point, collapse_of, decisions_of, held_out_bounds, measures_of, point_of
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.recipe import Recipe
@@ -163,7 +163,7 @@ class Study:
         return f"{text} Of the more neutral alternatives, the most accurate is “{best.label}”: {shown(best)}."
 
 
-def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress = silent) -> Study:
+def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress) -> Study:
     """Compare given scores with alternatives: one threshold per group and, with inputs, models of nerm.
 
     All are measured on the same rows, which were not used to fit the models of nerm. The thresholds are set
@@ -219,7 +219,7 @@ def run_study(
     needed: Level | None = None,
     share: float | None = None,
     every_method: bool = False,
-    progress: Progress = silent,
+    progress: Progress = lambda _: None,
     command: str = "",
 ) -> Study:
     """Fit a model at every level, measure them on held-out rows, and choose one.
@@ -252,7 +252,7 @@ def run_study(
     limits = [level.limit for level in levels if level.limit is not None]
     if limits and settings.confidence is None:
         surrogate = training.choose_surrogate(limits, progress)
-    models, notes = training.fit_levels(levels, surrogate, needed, progress)
+    models, notes = training.fit_levels(levels, surrogate, progress, needed)
     scores: dict[Level | str, list[Floats]] = defaultdict(list)  # of held-out rows, by level or other method
     found = models
     for k, (part, test) in enumerate(pairs):
@@ -260,7 +260,7 @@ def run_study(
         if len(pairs) > 1:  # the shown models have seen the rows of every part
             progress(f"part {k + 1} of {len(pairs)}")
             fitted = Training(task.rows(part), settings)
-            found, _ = fitted.fit_levels(found, surrogate)
+            found, _ = fitted.fit_levels(found, surrogate, lambda _: None)
         X_test = fitted.coded[0].transform(held.table)[0]
         for level, model in found.items():
             scores[level].append(model.classifier.decision_function(X_test))

@@ -183,14 +183,12 @@ def _separator(layout: Layout, sample: Sequence[str]) -> str:
     if not sample:
         return ","
     first, last = (line.strip() for line in (sample[0], sample[-1]))
-    counts = {mark: (first.count(mark), last.count(mark)) for mark in SEPARATORS.values()}
-    alike = [mark for mark in counts if mark != " " and counts[mark][0] == counts[mark][1]]
-    often = sorted(counts, key=lambda mark: (mark != " ", counts[mark][0]), reverse=True)
-    found = [mark for mark in (*alike, *often) if counts[mark][0]]
-    if not found:
+    marks = [mark for mark in SEPARATORS.values() if mark in first]
+    if not marks:
         do = "Separate columns by commas, or name the separator with --separator"
         raise layout.refuse("have at least two columns", f"{first[:40]!r}", do)
-    return found[0]
+    alike = [mark for mark in marks if mark != " " and first.count(mark) == last.count(mark)]
+    return alike[0] if alike else max(marks, key=lambda mark: (mark != " ", first.count(mark)))
 
 
 def _fields(lines: Iterator[str], mark: str, layout: Layout) -> Iterator[Record]:

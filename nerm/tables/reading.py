@@ -62,8 +62,7 @@ class TextTable:
         return len(self.frame)
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self.frame:
-            check_known(name, f"a column of {self.source}", self.names, "Name a column of the file")
+        check_known(name, f"a column of {self.source}", self.frame.columns, "Name a column of the file")
         return self.frame[name].to_numpy()
 
     @property

@@ -5,7 +5,7 @@ left out. A note names each column that by itself determines the target or the v
 because such a column may be a leak.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -13,19 +13,8 @@ import numpy as np
 import pandas as pd
 
 from nerm.errors import InvalidInputError
+from nerm.tables import values as cells
 from nerm.tables.reading import TextTable
-from nerm.tables.values import (
-    MISSING,
-    ORDERS,
-    date_orders,
-    date_parts,
-    dates_in,
-    listed,
-    missing_in,
-    numbers_in,
-    positive_of,
-    quoted,
-)
 from nerm.typing import Array, Bools, Floats, Ints
 
 MOST_SHOWN = 12  # largest number of groups per viewpoint, and of entries in printed lists
@@ -39,7 +28,7 @@ KIND_NOTES = {
     UNCLEAR: "left out: dates whose day and month cannot be told apart; write them as 2024-12-31",
 } | {
     order: f"read as dates ({order}), coded as year, month and days; --nominal takes them as words"
-    for order in ORDERS
+    for order in cells.ORDERS
 }
 
 
@@ -124,9 +113,8 @@ class TableTask:
         """Return the task on the selected rows; `kept` is a mask, (n,), or an array of row indices."""
         groups = {name: among[kept] for name, among in self.groups.items()}
         terms = {name: signs[kept] for name, signs in self.terms.items()}
-        return replace(
-            self, table=self.table.rows(kept), y=self.y[kept], v=self.v[kept], groups=groups, terms=terms
-        )
+        table, y, v = self.table.rows(kept), self.y[kept], self.v[kept]
+        return replace(self, table=table, y=y, v=v, groups=groups, terms=terms)
 
     @property
     def strata(self) -> list[Floats]:
@@ -147,7 +135,7 @@ def make_task(
     intersect: bool = False,
     keep_viewpoint: bool = False,
     leave_out: Sequence[str] = (),
-    missing: Sequence[str] = MISSING,
+    missing: Sequence[str] = cells.MISSING,
 ) -> TableTask:
     r"""Assign roles to the columns of a table; leave out rows whose target or viewpoint is missing.
 
@@ -191,15 +179,15 @@ def make_task(
         table[name]  # a name that is not there must be refused
     notes = list(table.notes)
     for name in (target, *views):
-        unknown = missing_in(table[name], missing)
+        unknown = cells.missing_in(table[name], missing)
         if unknown.all():
             must = f"column {name!r} must hold values"
             raise InvalidInputError(must, "missing values only", "Use another column")
         if unknown.any():
             notes.append(f"{int(unknown.sum())} rows without a value of {name!r} were left out")
             table = table.rows(~unknown)
-    role = _role(target, set(table[target].tolist()), positive)
-    if positive is None and positive_of(role.positive, role.negative) is None:
+    role = _role(target, table[target], positive, "target")
+    if positive is None and cells.positive_of(role.positive, role.negative) is None:
         takes = f"--positive takes {role.negative!r} instead"
         notes.append(f"{role.group(1)} counts as positive, the last in order; {takes}")
     view, groups, terms = _compared(table, views, favoured, intersect)
@@ -214,8 +202,8 @@ def make_task(
         must = "the table must have a column besides target and viewpoint"
         raise InvalidInputError(must, "no other", "Add the columns to learn from")
     every = {role.group(1): y > 0, role.group(-1): y < 0, **groups}
-    if few := [name for name, among in every.items() if 0 < among.sum() < FEW_ROWS]:
-        notes.append(f"fewer than {FEW_ROWS} rows have {listed(few)}: what is said of them may be chance")
+    if few := cells.listed([name for name, among in every.items() if 0 < among.sum() < FEW_ROWS]):
+        notes.append(f"fewer than {FEW_ROWS} rows have {few}: what is said of them may be chance")
     return TableTask(table, role, view, y, v, inputs, tuple(notes), groups=groups, terms=terms)
 
 
@@ -235,56 +223,51 @@ def _compared(
         named = {column: table.frame[list(views)].agg(", ".join, axis=1).to_numpy()}
     roles, groups, terms = [], dict[str, Bools](), dict[str, Floats]()
     for name, words in named.items():
-        counts = pd.Series(words).value_counts()
-        values = sorted(counts.index)
-        if len(values) < 2:
-            must, got = "the viewpoint must have two values", f"{quoted(values[0])} in every row of {name!r}"
-            raise InvalidInputError(must, got, "Use another column as viewpoint")
-        if len(values) > MOST_SHOWN and favoured is None:
-            must = f"a viewpoint must have at most {MOST_SHOWN} groups"
-            got = f"{len(values)} different values of {name!r}"
-            do = "Use a column with fewer values, or name one with --favoured to set it against the rest"
-            raise InvalidInputError(must, got, do)
-        if len(values) == 2 or favoured is not None:
-            role = _role(name, values, favoured, "--favoured")
+        role, counts = _role(name, words, favoured, "viewpoint"), pd.Series(words).value_counts()
+        if len(counts) == 2 or favoured is not None:
             terms[role.group(1)] = signs = role.signs(words)
             groups |= {role.group(side): signs == side for side in (1, -1)}
         else:
-            role = Role(name, counts.index[0], "the rest")
-            groups |= {f"{name} = {value}": words == value for value in values}
-            several = [role.positive, *(v for v in values if v != role.positive and counts[v] >= FEW_ROWS)]
+            groups |= {f"{name} = {value}": words == value for value in sorted(counts.index)}
+            others = counts.index[counts >= FEW_ROWS].drop(role.positive, errors="ignore")
+            several = [role.positive, *sorted(others)]
             terms |= {f"{name} = {value}": np.where(words == value, 1.0, -1.0) for value in several}
         roles.append(role)
     return replace(roles[0], column=column), groups, terms
 
 
-def _role(name: str, seen: Collection[str], positive: str | None = None, option: str = "--positive") -> Role:
-    """Return the role of a column with the values `seen`: one value is +1, all others are -1.
+def _role(name: str, words: Array, positive: str | None, what: str) -> Role:
+    """Return the role of a column with the values `words`, (n,): one value is +1, all others are -1.
 
     The value +1 is `positive` or, if that is None and there are two values, the default of `make_task`.
-    `option` is the command-line option that errors name.
+    `what` is "target" or "viewpoint". A viewpoint may have more values; then the most frequent one is +1.
     """
-    values = sorted(seen, key=_order)
-    shown = ", ".join(map(quoted, values[:5])) + (", …" if len(values) > 5 else "")
+    counts = pd.Series(words).value_counts()
+    values = sorted(counts.index, key=_order)
+    shown = ", ".join(map(cells.quoted, values[:5])) + (", …" if len(values) > 5 else "")
+    must, option = f"the {what} must have two values", "--positive" if what == "target" else "--favoured"
     if len(values) == 1:
-        must = "the target must have two values"
-        raise InvalidInputError(must, f"{shown} in every row of {name!r}", "Use another column as target")
+        raise InvalidInputError(must, f"{shown} in every row of {name!r}", f"Use another column as {what}")
     if positive is not None and positive not in values:
         must = f"{option} must be a value of {name!r} ({shown})"
         raise InvalidInputError(must, repr(positive), "Use one of these")
     if positive is None and len(values) > 2:
-        do = "Name one of them with --positive to set it against the rest"
-        if len(values) > MOST_SHOWN and not np.isnan(numbers_in(values)).any():
+        do = f"Name one of them with {option} to set it against the rest"
+        if what == "viewpoint":
+            if len(values) <= MOST_SHOWN:
+                return Role(name, counts.index[0], "the rest")
+            must = f"a viewpoint must have at most {MOST_SHOWN} groups"
+        elif len(values) > MOST_SHOWN and not np.isnan(cells.numbers_in(values)).any():
             do = "Make a column of two values of it, such as whether it is above some number"
-        raise InvalidInputError("the target must have two values", f"{len(values)} in {name!r}: {shown}", do)
-    chosen = positive if positive is not None else positive_of(*values[:2]) or values[-1]
+        raise InvalidInputError(must, f"{len(values)} in {name!r}: {shown}", do)
+    chosen = positive if positive is not None else cells.positive_of(*values[:2]) or values[-1]
     others = [value for value in values if value != chosen]
     return Role(name, chosen, others[0] if len(others) == 1 else f"not {chosen}")
 
 
 def _order(value: str) -> tuple[bool, float, str]:
     """Return a sort key: numbers first, by size, then other strings in alphabetical order."""
-    number = float(numbers_in([value])[0])
+    number = float(cells.numbers_in([value])[0])
     return (True, 0.0, value) if np.isnan(number) else (False, number, value)
 
 
@@ -300,21 +283,21 @@ def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
     unknown
         Mask of the missing values, (n,).
     """
-    table = table.rows(~unknown)
-    kind, what, strange = NUMBERS, "numbers", np.isnan(table.numbers(name))
-    if strange.mean() > 0.5:
-        orders = date_orders(dict.fromkeys(table[name].tolist()))
+    words, known = table[name], int((~unknown).sum())
+    kind, what, strange = NUMBERS, "numbers", np.isnan(table.numbers(name)) & ~unknown
+    if strange.sum() > known / 2:
+        orders = cells.date_orders(dict.fromkeys(words[~unknown].tolist()))
         if not orders:
             return WORDS
         kind, what = orders[0] if len(orders) == 1 else UNCLEAR, "dates"
-        strange = dates_in(table[name], orders[0]).isna()
-    if strange.mean() > 0.5:
+        strange = cells.dates_in(words, orders[0]).isna() & ~unknown
+    if strange.sum() > known / 2:
         return WORDS
     if not strange.any():
         return kind
-    count, cell = int(strange.sum()), quoted(table[name][strange][0])
+    count, cell = int(strange.sum()), cells.quoted(words[strange][0])
     must = f"column {name!r} must hold {what} only, or words"
-    got = f"{len(table) - count} {what} and {count} other values, first {table.first(name, strange)}"
+    got = f"{known - count} {what} and {count} other values, first {table.first(name, strange)}"
     do = f"Correct them, declare them missing with --missing {cell}, or take the column as words with "
     raise InvalidInputError(must, got, f"{do}--nominal {name!r}")
 
@@ -324,7 +307,7 @@ def survey(
     *,
     nominal: Sequence[str] = (),
     numeric: Sequence[str] = (),
-    missing: Sequence[str] = MISSING,
+    missing: Sequence[str] = cells.MISSING,
 ) -> TableTask:
     r"""Find the kind of each input, and leave out identifiers; return the completed task.
 
@@ -360,7 +343,7 @@ def survey(
     for name in (*nominal, *numeric):
         table[name]  # a name that is not there must be refused
     for name in task.inputs:
-        unknown = missing_in(table[name], missing)
+        unknown = cells.missing_in(table[name], missing)
         kind = WORDS if name in nominal else kind_of(name, table, unknown)
         if name in numeric and kind != NUMBERS:
             must = f"--numeric {name!r} must hold numbers"
@@ -371,7 +354,7 @@ def survey(
     notes = []
     for kind, text in KIND_NOTES.items():
         if found := [name for name, its in kinds.items() if its == kind]:
-            notes.append(f"{listed(found)} {text}")
+            notes.append(f"{cells.listed(found)} {text}")
     kinds = {name: kind for name, kind in kinds.items() if kind not in (IDENTIFIER, UNCLEAR)}
     notes = [*_leak_notes(task, kinds, missing), *notes]
     if not kinds:
@@ -385,7 +368,7 @@ def values_of(table: TextTable, name: str, kind: str) -> dict[str, Floats]:
 
     For numbers the only name is ""; for dates the names are "year", "month" and "days".
     """
-    return date_parts(dates_in(table[name], kind)) if kind in ORDERS else {"": table.numbers(name)}
+    return cells.date_parts(table[name], kind) if kind in cells.ORDERS else {"": table.numbers(name)}
 
 
 def _is_identifier(table: TextTable, name: str, kind: str, unknown: Bools, y: Floats) -> bool:
@@ -424,7 +407,7 @@ def _leak_notes(task: TableTask, kinds: Mapping[str, str], missing: Sequence[str
         if leaks:
             verb = "repeats" if len(leaks) == 1 else "repeat"
             column = getattr(task, role).column
-            notes.append(f"{listed(leaks)} nearly {verb} the {role} {column!r}: {advice[role]}")
+            notes.append(f"{cells.listed(leaks)} nearly {verb} the {role} {column!r}: {advice[role]}")
     return notes
 
 
@@ -437,7 +420,7 @@ def _repeats(table: TextTable, name: str, kind: str, missing: Sequence[str], sig
         return False
     if len(counts) <= len(words) / 2:
         return bool(counts.min(axis=1).sum() <= allowed)
-    known = ~missing_in(words, missing)
+    known = ~cells.missing_in(words, missing)
     if kind == WORDS or known.mean() < 0.5:
         return False
     *_, numbers = values_of(table, name, kind).values()

@@ -17,8 +17,6 @@ from nerm.tables.roles import Role, TableTask
 from nerm.tables.values import missing_in
 from nerm.typing import Array, Floats, Ints
 
-KIND = "table model"
-
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
@@ -95,7 +93,7 @@ class TableModel:
     def to_dict(self) -> dict[str, Any]:
         """Return the model as a dictionary of plain data and the estimator; `model_of` restores it."""
         return {
-            "kind": KIND,
+            "kind": "table model",
             "recipe": self.recipe.to_dict(),
             "estimator": self.estimator,
             "target": asdict(self.target),
@@ -207,10 +205,8 @@ def model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: Se
         must = f"the model must tell {task.target.positive!r} from another class"
         got = f"a model of {', '.join(known) or 'no classes'}"
         raise InvalidInputError(must, got, "Use --positive, or another model")
-    if hasattr(model, "decision_function"):
-        scores = model.decision_function(frame)
-    else:
-        scores = model.predict_proba(frame)[:, 1] - 0.5
+    decide = getattr(model, "decision_function", None)
+    scores = decide(frame) if decide else model.predict_proba(frame)[:, 1] - 0.5
     return scores if known[1] == task.target.positive else -scores
 
 

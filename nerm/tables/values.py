@@ -202,11 +202,14 @@ def date_orders(words: Iterable[str]) -> list[str]:
     return [order for order, count in counts.items() if count == most] if most > len(distinct) / 2 else []
 
 
-def date_parts(dates: pd.DatetimeIndex) -> dict[str, Floats]:
-    """Return "year", "month" and "days" (since 1970) of each date, (n,) each; nan for NaT.
+def date_parts(words: Iterable[str], order: str) -> dict[str, Floats]:
+    """Return "year", "month" and "days" (since 1970) of dates, (n,) each; nan if a string is no date.
 
-    >>> {name: part.tolist() for name, part in date_parts(pd.DatetimeIndex(["1970-03-01"])).items()}
+    `words` and `order` are as for `dates_in`.
+
+    >>> {name: part.tolist() for name, part in date_parts(["1970-03-01"], "year-month-day").items()}
     {'year': [1970.0], 'month': [3.0], 'days': [59.0]}
     """
+    dates = dates_in(words, order)
     parts = {"year": dates.year, "month": dates.month, "days": (dates - pd.Timestamp(0)).days}
     return {name: np.asarray(part, dtype=float) for name, part in parts.items()}
