@@ -130,7 +130,7 @@ def tradeoff(
     task, settings = shared.request_of(data, options)
     with console.progress("Trade-off") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
-        study = nerm.report.run_study(task, settings, every_method=options["methods"] == "all", **more)
+        study = nerm.report.study.run_study(task, settings, every_method=options["methods"] == "all", **more)
     console.notes(study.notes)
     if save is not None and study.recommended is not None:
         _save(study, save)
@@ -164,7 +164,7 @@ def demo(console: Console, folder: str, seed: int) -> int:
     settings = nerm.report.Settings(limits=LIMITS[1:], surrogate="logistic", seed=seed)
     again = f"nerm fit {shlex.quote(files['table'])} --target wage --viewpoint race"
     with console.progress("Fitting") as progress:
-        study = nerm.report.run_study(task, settings, progress=progress, command=again)
+        study = nerm.report.study.run_study(task, settings, progress=progress, command=again)
     write_text(files["table"], text)
     return rendering.show_study(console, study, f"nerm demo --seed {seed}", files)
 
@@ -205,8 +205,8 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
     task, settings = shared.request_of(data, options)
     levels: Sequence[nerm.report.Level] = [*settings.levels, level] if several else [level]
     with console.progress("Fitting") as progress:
-        more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
-        study = nerm.report.run_study(task, settings, levels, needed=level, share=options["test"], **more)
+        more = {"needed": level, "share": options["test"], "progress": progress, "command": fit_command(data)}
+        study = nerm.report.study.run_study(task, settings, levels, **more)
     console.notes(study.notes)
     return study
 

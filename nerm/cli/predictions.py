@@ -142,7 +142,7 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
         settings = nerm.report.Settings(limits=LIMITS[1:3], missing=missing, seed=seed, delta=delta)
         task = nerm.tables.survey(task, missing=missing) if task.inputs else task
         with console.progress("Audit") as progress:
-            study = nerm.report.audit_study(task, scores, settings, progress)
+            study = nerm.report.study.audit_study(task, scores, settings, progress)
         write_text(report, nerm.report.render_page(study, f"nerm audit {task.table.source} …"))
         plain["alternatives"] = [rendering.point_json(study, point) for point in study.points[1:]]
         shown.append(study.sentence())

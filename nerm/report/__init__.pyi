@@ -13,5 +13,3 @@ from .measuring import held_out_bounds as held_out_bounds
 from .measuring import point_of as point_of
 from .page import render_page as render_page
 from .study import Study as Study
-from .study import audit_study as audit_study
-from .study import run_study as run_study
