@@ -16,7 +16,7 @@ from nerm.experiments.convergence import slopes
 from nerm.experiments.levels import LEVEL_METHODS, MEASURES, level_means
 from nerm.experiments.methods import METHODS
 from nerm.experiments.tradeoff import front
-from nerm.plots.style import axes_or_new, finish, grid, style
+from nerm.plots.style import axes_or_new, finish, grid, pyplot, style
 from nerm.validation import check_known
 
 AXIS = {
@@ -32,9 +32,7 @@ ERRORS = {
     "sign_neutrality": "error of $C_{sgn}$",
 }
 QUALITIES = ("auc", "accuracy")
-WRONG = (
-    "Red cross: in most folds the level was not met on the training rows, or only by a model that collapsed."
-)
+WRONG = "Red cross: in most folds the level was not met on training rows, or only by a collapsed model."
 
 
 def convergence_panel(table: Any, error: str = "risk", ax: Any = None) -> Any:
@@ -162,19 +160,15 @@ def tradeoff_panel(
     ax.axvline(points[quality].max(), **guide)
     ax.axhline(points[risk].min(), **guide)
     # Use the order of METHODS, so that a method looks the same in every panel.
-    order = [*METHODS, *(m for m in table["method"].unique() if m not in METHODS)]
-    for k, name in enumerate(order):
-        own = points[points["method"] == name]
-        color = style(k)["color"]
+    for k, name in enumerate(dict.fromkeys([*METHODS, *table["method"]])):
+        own, look = points[points["method"] == name], {**style(k), "markersize": 5, "zorder": 2}
         if dominated:
             others = means[(means["method"] == name) & ~means["non_dominated"]]
-            ax.plot(others[quality], others[risk], ".", color=color, alpha=0.35, zorder=1)
-        if own.empty:
-            continue
-        look: dict[str, Any] = {"markersize": 5, "zorder": 2, "linewidth": 1.2}
+            ax.plot(others[quality], others[risk], ".", color=look["color"], alpha=0.35, zorder=1)
         if own["eta"].isna().all():  # a single point, of a method without a weight
             look |= {"markerfacecolor": "none", "markersize": 8, "markeredgewidth": 1.8, "zorder": 4}
-        ax.plot(own[quality], own[risk], **style(k), **look, label=_label(name, own))
+        if not own.empty:
+            ax.plot(own[quality], own[risk], **look, linewidth=1.2, label=_label(name, own))
     ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk))
     ax.set_title(dataset.capitalize())
     ax.margins(0.08)
@@ -237,23 +231,24 @@ def _looks(means: Any) -> dict[str, dict[str, Any]]:
     `means` is the table of all panels, so that a method looks the same in each of them.
     """
     rows = {row.method: row for row in means.itertuples()}
-    order = [*LEVEL_METHODS, *(name for name in rows if name not in LEVEL_METHODS)]
     found = {}
-    for k, name in enumerate(order):
+    for k, name in enumerate(dict.fromkeys([*LEVEL_METHODS, *rows])):
         if name not in rows:
             continue
         row, color = rows[name], style(k)["color"]
+        label = LEVEL_METHODS[name].label if name in LEVEL_METHODS else name
         plain = row.level == "none"
         facts = ["no level" if plain else row.level]
         facts += ["sees group"] * bool(row.sees_group) + ["randomised"] * bool(row.randomised)
-        label = LEVEL_METHODS[name].label if name in LEVEL_METHODS else name
-        look = {"color": color, "markerfacecolor": "none" if row.randomised else color}
-        look |= {
+        found[name] = {
+            "color": color,
             "marker": "*" if plain else "s" if row.sees_group else "o",
             "markersize": 11 if plain else 5.5,
+            "markerfacecolor": "none" if row.randomised else color,
+            "linestyle": "--" if row.level == "grid" else "-",
+            "linewidth": 1.1,
+            "label": f"{label}  ({', '.join(facts)})",
         }
-        look |= {"linestyle": "--" if row.level == "grid" else "-", "label": f"{label}  ({', '.join(facts)})"}
-        found[name] = look
     return found
 
 
@@ -307,7 +302,7 @@ def level_panel(
     for name, look in _looks(means).items():
         points = own[(own["method"] == name) & own["measured"].notna()].sort_values("limit", ascending=False)
         if not points.empty:
-            ax.plot(points["measured"], points[quality], **look, linewidth=1.1, zorder=3)
+            ax.plot(points["measured"], points[quality], **look, zorder=3)
     wrong = own[2 * own[["collapsed", "not_reached"]].sum(axis=1) > own["fits"] - own["failed"]]
     ax.plot(wrong["measured"], wrong[quality], "x", color="#D00000", markersize=7, zorder=5)
     ax.set_xscale("symlog", linthresh=0.01)  # not "log": the measure of a constant model is 0
@@ -349,9 +344,9 @@ def figure_levels(table: Any, axes: Any = None) -> Any:
     panels = [(dataset, *row) for row in rows for dataset in datasets]
     for ax, (dataset, measure, quality) in zip(axes, panels, strict=True):
         level_panel(table, dataset, measure, quality, ax, legend=False)
-    legends = [zip(*ax.get_legend_handles_labels(), strict=True) for ax in axes]
-    entries = {label: line for legend in legends for line, label in legend}
-    labels = sorted(entries, key=[look["label"] for look in _looks(level_means(table)).values()].index)
+    means = level_means(table)
+    drawn = set(means["method"][means["measured"].notna()])
+    lines = [pyplot().Line2D([], [], **look) for name, look in _looks(means).items() if name in drawn]
     look = {"frameon": False, "fontsize": 8, "title": WRONG, "title_fontsize": 8, "ncols": min(columns, 3)}
-    axes[0].figure.legend([entries[label] for label in labels], labels, loc="outside lower center", **look)
+    axes[0].figure.legend(handles=lines, loc="outside lower center", **look)
     return axes

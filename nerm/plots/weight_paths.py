@@ -45,21 +45,18 @@ def eta_path(
     ['term, unweighted', 'side of the neutrality term', 'θ, weight of $C^+$']
     """
     etas = _etas(solutions)
-    given = [part is not None for part in (X, y, viewpoint)]
-    if any(given) and not all(given):
+    given = [name for name, part in {"X": X, "y": y, "viewpoint": viewpoint}.items() if part is not None]
+    if len(given) not in (0, 3):
         must = "'X', 'y' and 'viewpoint' must be given together"
-        got = ", ".join(name for name, here in zip(("X", "y", "viewpoint"), given, strict=True) if here)
-        raise InvalidInputError(must, got, "Give all three for the panel of measures, or none")
-    axes = grid(axes, 3 + all(given), 2 if all(given) else 3, (4.0, 3.0))
+        raise InvalidInputError(must, ", ".join(given), "Give all three for the panel of measures, or none")
+    axes = grid(axes, 4 if given else 3, 2 if given else 3, (4.0, 3.0))
     terms = [solution.objective.terms for solution in solutions]
     labels = {"risk": "risk", "regularizer": "regularizer Ω", "neutrality": "neutrality, max($C^+$, $C^-$)"}
     curves = [(labels[t.kind], [each[j].value for each in terms]) for j, t in enumerate(terms[0])]
     _curves(axes[0], etas, curves, "term, unweighted")
     first = next(j for j, t in enumerate(terms[0]) if t.kind == "neutrality")
-    sides = [
-        ("$C^+$", [each[first].plus for each in terms]),
-        ("$C^-$", [each[first].minus for each in terms]),
-    ]
+    neutrality = [each[first] for each in terms]
+    sides = [("$C^+$", [t.plus for t in neutrality]), ("$C^-$", [t.minus for t in neutrality])]
     _curves(axes[1], etas, sides, "side of the neutrality term")
     # At eta = 0 every theta is optimal, so none is shown.
     theta = [
@@ -68,7 +65,7 @@ def eta_path(
     ]
     _curves(axes[2], etas, [("θ", theta)], "θ, weight of $C^+$")
     axes[2].set(ylim=(-0.05, 1.05), xlim=axes[1].get_xlim())
-    if all(given):
+    if given:
         from nerm.metrics import report
 
         reports = [report(y, solution.decision_function(X), viewpoint) for solution in solutions]
