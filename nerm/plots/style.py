@@ -22,10 +22,9 @@ DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3
 
 def style(k: int) -> dict[str, Any]:
     """Return colour, marker and dashes of the k-th curve, as options of ``Axes.plot``."""
-    count = len(OKABE_ITO)
-    turn = k // count  # when colours repeat, combine them with other dashes and markers
-    dashes, marker = DASHES[(k + turn) % len(DASHES)], MARKERS[(k + turn) % len(MARKERS)]
-    return {"color": OKABE_ITO[k % count], "marker": marker, "linestyle": dashes}
+    turn, place = divmod(k, len(OKABE_ITO))
+    other = (place + turn) % len(OKABE_ITO)  # when colours repeat, combine them with other dashes and markers
+    return {"color": OKABE_ITO[place], "marker": MARKERS[other], "linestyle": DASHES[other]}
 
 
 def pyplot() -> Any:
@@ -51,25 +50,22 @@ def grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> Arra
     """
     if axes is None:
         rows = -(-count // columns)
-        figure, made = pyplot().subplots(
-            rows, columns, figsize=(size[0] * columns, size[1] * rows), layout="constrained", squeeze=False
-        )
+        whole = (size[0] * columns, size[1] * rows)
+        figure, made = pyplot().subplots(rows, columns, figsize=whole, layout="constrained", squeeze=False)
         for spare in made.ravel()[count:]:
             figure.delaxes(spare)
         axes = made.ravel()[:count]
     flat: Array = np.asarray(axes, dtype=object).ravel()
     if len(flat) != count:
-        raise InvalidInputError(
-            f"'axes' must hold {count} Axes", f"{len(flat)}", f"Make plt.subplots(1, {count})"
-        )
+        must, do = f"'axes' must hold {count} Axes", f"Make plt.subplots(1, {count})"
+        raise InvalidInputError(must, f"{len(flat)}", do)
     return flat
 
 
 def finish(ax: Any, legend: str = "inside", show_legend: bool = True) -> None:
     """Apply the common style to Axes; `legend` is "inside" or "outside" of them."""
     ax.grid(alpha=0.25, linewidth=0.6)
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
+    ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize=8)
     if show_legend:
         place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if legend == "outside" else {}
