@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from nerm.errors import InvalidInputError
@@ -314,3 +315,10 @@ class OneHot(TableTransformer):
 def _show(value: Any) -> str:
     """Return a value as text; a whole float such as 3.0 becomes "3"."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def coder_to(coding: str, given: str) -> Any:
+    """Return an unfitted pipeline to the coding "nominal" or "one-hot", from a "raw" or "nominal" table."""
+    output = "categories" if coding == "one-hot" else "codes"
+    discretize = Discretize(output=output) if given == "raw" else "passthrough"
+    return make_pipeline(discretize, OneHot() if coding == "one-hot" else "passthrough")

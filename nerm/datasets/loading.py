@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.datasets.coding import Discretize, OneHot, as_frame
+from nerm.datasets.coding import as_frame, coder_to
 from nerm.datasets.published_files import PUBLISHED, READERS
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
@@ -153,14 +153,10 @@ def load(
 
 def _coded(raw: Dataset, coding: str) -> Dataset:
     """Return a raw data set in the coding "nominal" or "one-hot", learned from all rows."""
-    features = as_frame(raw.X)
-    discretize = Discretize(output="categories" if coding == "one-hot" else "codes")
-    X = discretize.fit_transform(features)
-    feature_names = list(features.columns)
-    if coding == "one-hot":
-        one_hot = OneHot().fit(X)
-        X, feature_names = one_hot.transform(X), one_hot.get_feature_names_out().tolist()
-    return replace(raw, X=X, feature_names=feature_names, coding=coding, categories=discretize.categories_)
+    coder = coder_to(coding, "raw")
+    X = coder.fit_transform(raw.X)
+    names, categories = coder.get_feature_names_out().tolist(), coder[0].categories_
+    return replace(raw, X=X, feature_names=names, coding=coding, categories=categories)
 
 
 def _dataset(name: str, X: Any, y: Floats, viewpoint: Floats, **more: Any) -> Dataset:

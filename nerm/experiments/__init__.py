@@ -8,11 +8,10 @@ times. `nerm.plots` draws the tables; the table of `compare_solvers` is drawn by
 
 from nerm.experiments.compare import compare_solvers
 from nerm.experiments.convergence import convergence, slopes
-from nerm.experiments.harness import Fit, Fold, Method, sweep
 from nerm.experiments.levels import LEVEL_METHODS, level_means, levels
-from nerm.experiments.methods import METHODS, from_estimator, from_objective
+from nerm.experiments.methods import METHODS, Fit, Fold, Method, from_estimator, from_objective
 from nerm.experiments.running import read
-from nerm.experiments.tradeoff import cross_validate, front, non_dominated, tradeoff
+from nerm.experiments.tradeoff import cross_validate, front, non_dominated, sweep, tradeoff
 
 __all__ = [
     "LEVEL_METHODS", "METHODS", "Fit", "Fold", "Method", "compare_solvers", "convergence", "cross_validate",

@@ -267,14 +267,13 @@ def compare_solvers(
         place = {"problem": case.name, "family": case.family, "case": digest}
         place |= {"solver": solver.name, "version": solver.version()}
         places = tuple({**place, "tol": tol} for tol in accuracies)
-        jobs.append(Job(places, partial(_series, solver=solver, limit=limit, memory=memory), case))
+        jobs.append(Job(places, partial(_series, case, solver, limit, memory)))
     if not jobs or not accuracies:
         raise InvalidInputError("'tols' and 'solvers' must not be empty", "nothing to run", "Leave them out")
     settings: Row = {"experiment": "compare_solvers", "nerm": nerm.__version__}
     settings |= {"time_limit": limit, "memory_limit": memory}
     measured = ("n", "d", "peak_mb", "claim", "status", "certified_gap", "correct_claim", "reason")
-    columns = (*jobs[0].places[0], *measured)
-    table = run_jobs(jobs, columns, settings, n_jobs=n_jobs, results=results, progress=progress)
+    table = run_jobs(jobs, measured, settings, n_jobs=n_jobs, results=results, progress=progress)
     table.attrs["time_limit"] = limit
     return table
 
@@ -289,7 +288,7 @@ def _solvers(solvers: Sequence[Any] | None) -> list[Any]:
     return [here[solver] if isinstance(solver, str) else solver for solver in wanted]
 
 
-def _series(case: Case, places: Sequence[Row], solver: Any, limit: float, memory: float) -> Iterator[Row]:
+def _series(case: Case, solver: Any, limit: float, memory: float, places: Sequence[Row]) -> Iterator[Row]:
     """Run one solver on one problem at each accuracy, coarsest first; yield one row per accuracy.
 
     Each run is a process of its own.

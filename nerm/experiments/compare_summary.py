@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
+from nerm.experiments.running import check_columns
 from nerm.typing import Floats
 
 
@@ -162,10 +163,7 @@ def _ran(table: Any) -> Any:
     `solved` says whether the run succeeded; `best` is the shortest time of a solved run on the same problem
     at the same accuracy, nan if there is none.
     """
-    if not {"problem", "solver", "tol", "status", "seconds"} <= set(table.columns):
-        must = "'table' must come from nerm.experiments.compare_solvers"
-        got = f"a table with the columns {', '.join(map(str, table.columns))}"
-        raise InvalidInputError(must, got, "Pass the table that compare_solvers returned")
+    check_columns(table, ["problem", "solver", "tol", "status", "seconds"], "compare_solvers")
     ran = labelled(table)[table["status"] != "not taken"]
     solved = ran["status"] == "solved"
     best = ran["seconds"].where(solved).groupby([ran["tol"], ran["problem"]]).transform("min")

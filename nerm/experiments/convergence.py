@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 import nerm
-from nerm.errors import InvalidInputError
-from nerm.experiments.harness import CodedData, sweep
 from nerm.experiments.methods import METHODS
-from nerm.experiments.running import Job, Row, run_jobs
+from nerm.experiments.running import Job, Row, as_grid, check_columns, run_jobs
+from nerm.experiments.tradeoff import CodedData, sweep
 from nerm.signs import sign
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Floats
@@ -68,11 +67,9 @@ def convergence(
     >>> table.shape[0], slopes(table).columns.tolist()
     (4, ['error', 'eta', 'slope', 'c'])
     """
-    as_count(folds, "folds", 2)
-    sizes = sorted({as_count(size, "n", 2 * folds) for size in np.atleast_1d(n).tolist()})
-    grid = sorted({as_nonnegative(eta, "etas") for eta in np.atleast_1d(etas).tolist()})
-    if not sizes or not grid:
-        raise InvalidInputError("'n' and 'etas' must not be empty", "an empty list", "Leave them out")
+    least = 2 * as_count(folds, "folds", 2)
+    sizes = as_grid(n, "n", partial(as_count, at_least=least))
+    grid = as_grid(etas, "etas", as_nonnegative)
     settings = {
         "experiment": "convergence",
         "nerm": nerm.__version__,
@@ -89,11 +86,11 @@ def convergence(
         place = {"n": size, "repetition": repetition, "fold": fold}
         jobs.append(Job(tuple({**place, "eta": eta} for eta in grid), partial(_errors, settings=settings)))
     measures = [f"{part}_{where}" for part in PARTS for where in ("train", "test", "error")]
-    columns = (*jobs[0].places[0], *measures, "status", "reason")
-    return run_jobs(jobs, columns, settings, n_jobs=n_jobs, results=results, progress=progress)
+    measured = [*measures, "status", "reason"]
+    return run_jobs(jobs, measured, settings, n_jobs=n_jobs, results=results, progress=progress)
 
 
-def _errors(_: None, places: Sequence[Row], settings: Row) -> Iterator[Row]:
+def _errors(places: Sequence[Row], settings: Row) -> Iterator[Row]:
     """Solve for every eta on one fold of one sample; yield one row of measures and errors per eta."""
     n, repetition, fold = (places[0][name] for name in ("n", "repetition", "fold"))
     seed = settings["seed"]
@@ -153,10 +150,7 @@ def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
     """
     import pandas as pd
 
-    if not {"n", "eta", *(f"{e}_error" for e in errors)} <= set(table.columns):
-        must = "'table' must come from nerm.experiments.convergence"
-        got = f"a table with the columns {', '.join(map(str, table.columns))}"
-        raise InvalidInputError(must, got, "Pass the table that convergence returned")
+    check_columns(table, ["n", "eta", *(f"{error}_error" for error in errors)], "convergence")
     found = []
     for error in errors:
         for eta, group in table.groupby("eta", sort=True):

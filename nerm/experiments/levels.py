@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,11 @@ import scipy.sparse as sp
 
 import nerm
 from nerm.errors import InvalidInputError
-from nerm.experiments.harness import FACTS, Fit, Fold, Method
-from nerm.experiments.methods import METHODS, attempt, fit_of, neutral_svm, plain_lr, resolve
-from nerm.experiments.running import reason_of
-from nerm.experiments.tradeoff import check_columns, cross_validate
+from nerm.experiments.methods import METHODS, Fit, Fold, Method, attempt, neutral_svm, plain_lr, resolve
+from nerm.experiments.running import as_grid, check_columns, reason_of
+from nerm.experiments.tradeoff import cross_validate
 from nerm.typing import Floats
-from nerm.validation import as_positive, check_known
+from nerm.validation import check_known
 
 #: 0.1, 0.05, 0.02, 0.01: the default limits of `levels`.
 LIMITS = tuple(0.1 / part for part in (1, 2, 5, 10))
@@ -58,24 +58,15 @@ class Training:
         objective = sum(neutrality, plain)
         return objective.on(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
 
-    def solved(self, solution: Any) -> Fit:
-        """Return the `Fit` of a solution, with scores of all n + m rows."""
-        return fit_of(solution, self.fold.X_test)
-
-    @property
-    def weights(self) -> str:
-        """The `weights` of a neutrality term that controls the measure."""
-        return MEASURES[self.measure]
-
     @cached_property
     def plain(self) -> Any:
         """The solution of plain logistic regression."""
         return self.problem().solve()
 
-    @property
+    @cached_property
     def plain_chances(self) -> Floats:
         """The predictions of plain logistic regression for the training rows, 0 or 1, (n,)."""
-        return self.chances(self.solved(self.plain))
+        return (self.plain.decision_function(self.fold.X) > 0).astype(float)
 
     def chances(self, fit: Fit, randomised: bool = False) -> Floats:
         """Return the probability of a positive prediction for each training row, (n,).
@@ -92,7 +83,7 @@ class Training:
 
     def signed(self, chance: Floats) -> float:
         """Return the expected value of the measure, with a sign: positive if predictions follow v."""
-        if self.weights == "balanced":
+        if self.measure == "calders_verwer_score":
             return float(np.diff(self.rates(chance))[0])
         return float(((2 * chance - 1) * self.fold.viewpoint).mean())
 
@@ -118,8 +109,9 @@ Candidates = Callable[[Training], Find]
 
 def neutralized(training: Training) -> Find:
     """Return candidates of nerm: one model, by `Problem.neutralize` with the limit."""
-    problem = training.problem(nerm.Neutrality(nerm.Logistic(), weights=training.weights))
-    return lambda limit: [training.solved(problem.neutralize(limit, training.measure).solution)]
+    measure, X = training.measure, training.fold.X_test
+    problem = training.problem(nerm.Neutrality(nerm.Logistic(), weights=MEASURES[measure]))
+    return lambda limit: [Fit.of(problem.neutralize(limit, measure).solution, X)]
 
 
 def searchfair(training: Training) -> Find:
@@ -130,8 +122,8 @@ def searchfair(training: Training) -> Find:
     parity. The paper searches for the weight with parity 0; here the search is for parity equal to the limit.
     """
     side = "agreement" if training.signed(training.plain_chances) > 0 else "disagreement"
-    problem = training.problem(nerm.Neutrality(nerm.Hinge(), weights=training.weights, side=side))
-    fit = cache(lambda eta: training.solved(problem.with_neutrality(eta).solve()))
+    problem = training.problem(nerm.Neutrality(nerm.Hinge(), weights=MEASURES[training.measure], side=side))
+    fit = cache(lambda eta: Fit.of(problem.with_neutrality(eta).solve(), training.fold.X_test))
     return lambda limit: training.bisected(limit, fit, 0.0, 2.0)
 
 
@@ -150,7 +142,7 @@ def over_grid(method: Method, training: Training) -> Find:
 
 def paper_grid(training: Training) -> Find:
     """Return candidates of the paper's neutral SVM: its fits over the paper's grid of weights."""
-    return over_grid(neutral_svm(training.weights), training)
+    return over_grid(neutral_svm(MEASURES[training.measure]), training)
 
 
 def exponentiated(training: Training) -> Find:
@@ -248,18 +240,6 @@ class Brought:
         return Fit(scores[len(y) :], 0.0, reason, status)
 
 
-def at_limits(method: Method, measure: str, limits: tuple[float, ...]) -> Method:
-    """Return the method with these limits on one measure as its grid; keep a method without a grid."""
-    if isinstance(method.fit, Brought):
-        fit = replace(method.fit, measure=measure, randomised=method.randomised)
-        return replace(method, etas=limits, fit=fit)
-    if method.etas:
-        must = "each of 'methods' must be one of LEVEL_METHODS or have no grid"
-        got = f"{method.name!r} with etas {list(method.etas)}"
-        raise InvalidInputError(must, got, "Use tradeoff for a grid")
-    return method
-
-
 def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **facts: Any) -> Method:
     return Method(name, label, "one-hot", LIMITS, tuning, Brought(candidates), METHODS[tuning].plain, **facts)
 
@@ -330,21 +310,24 @@ def levels(
     2     lr    NaN       False       False   none     ok
     3     lr    NaN       False       False   none     ok
     """
-    wanted = tuple(
-        sorted({as_positive(limit, "limits") for limit in np.atleast_1d(limits).tolist()}, reverse=True)
-    )
-    if not wanted:
-        raise InvalidInputError("'limits' must not be empty", repr(limits), "Give limits=[0.05]")
+    grid = as_grid(limits, "limits")[::-1]
     names = [measures] if isinstance(measures, str) else list(measures)
-    for name in names:
+    chosen = []
+    for name, method in product(names, resolve(methods, {}, LEVEL_METHODS)):
         check_known(name, "'measures'", MEASURES)
-    given = resolve(methods, {}, LEVEL_METHODS)
-    pairs = [(name, method) for name in names for method in given if ONLY.get(method.name, name) == name]
-    if not pairs:
+        if isinstance(method.fit, Brought):
+            fit = replace(method.fit, measure=name, randomised=method.randomised)
+            method = replace(method, etas=tuple(grid), fit=fit)
+        elif method.etas:
+            must = "each of 'methods' must be one of LEVEL_METHODS or have no grid"
+            got = f"{method.name!r} with etas {list(method.etas)}"
+            raise InvalidInputError(must, got, "Use tradeoff for a grid")
+        if ONLY.get(method.name, name) == name:
+            chosen.append(({"measure": name}, method))
+    if not chosen:
         must = f"'methods' must name one that knows one of 'measures', {names}"
         raise InvalidInputError(must, repr(methods), f"Give measures={list(MEASURES)}")
-    chosen = [({"measure": name}, at_limits(method, name, wanted)) for name, method in pairs]
-    settings = {"experiment": "levels", "measures": names, "limits": list(wanted)}
+    settings = {"experiment": "levels", "measures": names, "limits": grid}
     return cross_validate(chosen, settings, "limit", datasets=datasets, **options)
 
 
@@ -373,7 +356,7 @@ def level_means(table: Any) -> Any:
     >>> means[["measured", "fits", "ok", "collapsed"]].round(2).to_dict("records")
     [{'measured': 0.07, 'fits': 2, 'ok': 1, 'collapsed': 1}]
     """
-    by = ["dataset", "measure", "method", *FACTS, "limit"]
+    by = ["dataset", "measure", "method", "sees_group", "randomised", "level", "limit"]
     shown = ["auc", "accuracy", "positive_rate_minus", "positive_rate_plus"]
     check_columns(table, {*by, *shown, *MEASURES, "status"}, "levels")
     statuses = ("ok", "not converged", "collapsed", "not reached", "failed")

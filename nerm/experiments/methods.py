@@ -1,33 +1,158 @@
-"""The methods that `tradeoff` compares over neutrality weights, and functions that create new ones."""
+"""Methods that can be compared, those of the paper among them, and functions that create new ones.
+
+`Method` describes a method: ``method.fit(fold, lam, grid)`` yields one `Fit` per setting of its grid, for the
+rows of one `Fold`. `METHODS` has the methods that `tradeoff` compares over neutrality weights.
+"""
 
 import re
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 
 import nerm
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.experiments.harness import FACTS, Fit, Fold, Method, decades
 from nerm.experiments.running import reason_of
-from nerm.typing import Array, Matrix
+from nerm.typing import Array, Floats, Matrix
 from nerm.validation import as_nonnegative, check_known
+
+
+def decades(steps: Sequence[int], first: int, last: int) -> tuple[float, ...]:
+    """Return all step * 10^k for k = first, ..., last, sorted by k.
+
+    >>> decades((1, 3), -1, 0)
+    (0.1, 0.3, 1.0, 3.0)
+    """
+    return tuple(float(f"{step}e{k}") for k in range(first, last + 1) for step in steps)
+
 
 #: 0, 0.01, 0.05, 0.1, ..., 100: the paper's weights for the neutral SVM and PR (table 2).
 ETAS = (0.0, *decades((1, 5), -2, 2)[:-1])
 #: 0, 5e-5, 1e-4, 5e-4, ..., 0.5: the paper's values of eta for eta-LR.
 ETA_BOUNDS = (0.0, *decades((1, 5), -5, -1)[1:])
+#: Attributes of `Method` that are columns of the result tables.
+FACTS = ("sees_group", "randomised", "level")
 
 
-def fit_of(solution: Any, X: Matrix) -> Fit:
-    """Return the `Fit` of a solution, with its scores of the rows X."""
-    stats, optimal = solution.stats, solution.status.success
-    reason = "" if optimal else f"certified relative gap {solution.certificate.relative_gap:.1e}"
-    seconds = stats.build_seconds + stats.solve_seconds + stats.certify_seconds
-    return Fit(solution.decision_function(X), seconds, reason, "ok" if optimal else "not converged")
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """The training rows of one fold, and its test rows without labels, so that no method can use them.
+
+    Attributes
+    ----------
+    X, X_test
+        Training rows, (n, d), and test rows, (m, d), in the method's coding.
+    y, viewpoint
+        Labels and viewpoints of the training rows, (n,), in -1/+1.
+    viewpoint_test
+        Viewpoints of the test rows, (m,).
+    seed
+        Random seed, for a method that draws random numbers.
+
+    >>> from dataclasses import fields
+    >>> [field.name for field in fields(Fold)]
+    ['X', 'y', 'viewpoint', 'X_test', 'viewpoint_test', 'seed']
+
+    """
+
+    X: Matrix
+    y: Array
+    viewpoint: Array
+    X_test: Matrix
+    viewpoint_test: Array
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """The result of fitting a method at one setting; a failed fit has no scores but a reason.
+
+    Attributes
+    ----------
+    scores
+        Scores of the test rows, (m,), or None if the fit failed.
+    seconds
+        Time of the fit.
+    reason
+        Why there are no scores, or the message of a solver that stopped early.
+    status
+        "ok", "not converged" or "failed"; in the experiment `levels` also "collapsed" or "not reached".
+
+    >>> from nerm.experiments import METHODS
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> fold = Fold(np.zeros((4, 1)), y, y, np.zeros((2, 1)), np.array([-1.0, 1.0]), seed=0)
+    >>> (fit,) = METHODS["lr"].fit(fold, -1.0, ())
+    >>> fit.scores is None, fit.status, fit.reason.split(":")[0]
+    (True, 'failed', 'InvalidParameterError')
+
+    """
+
+    scores: Floats | None
+    seconds: float
+    reason: str = ""
+    status: str = "ok"
+
+    @classmethod
+    def of(cls, solution: Any, X: Matrix) -> Self:
+        """Return the fit of a `Solution`, with its scores of the rows X."""
+        stats, optimal = solution.stats, solution.status.success
+        reason = "" if optimal else f"certified relative gap {solution.certificate.relative_gap:.1e}"
+        seconds = stats.build_seconds + stats.solve_seconds + stats.certify_seconds
+        return cls(solution.decision_function(X), seconds, reason, "ok" if optimal else "not converged")
+
+
+FitGrid = Callable[[Fold, float, Sequence[float]], Iterator[Fit]]
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A method: its name, the coding of its rows, its grid of settings, and the function that fits it.
+
+    Attributes
+    ----------
+    name, label
+        Its name in tables, and its name in figures.
+    coding
+        Coding of the rows that it takes: "one-hot" or "nominal".
+    etas
+        Its grid of neutrality weights or limits; empty if it has none.
+    tuning
+        Name of the family of methods that share one tuned lambda; None if the method has no lambda.
+    fit
+        ``fit(fold, lam, etas)`` yields one `Fit` per eta, or a single one if the method has no eta.
+    plain
+        A function like `fit` for the method without neutrality, called with ``etas=(0.0,)`` to tune lambda.
+    details
+        Text that distinguishes methods of the same name; part of an experiment's settings.
+    sees_group, randomised
+        Whether predictions use the viewpoint, and whether they are random.
+    level
+        How the method reaches a given level of measured neutrality: "asked" (the level is a parameter),
+        "grid" (a search over its weights), or "none" (it cannot).
+
+    >>> from nerm.experiments import METHODS
+    >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
+    >>> fold = Fold(X, y, v, X_test=np.array([[1.0]]), viewpoint_test=np.array([1]), seed=0)
+    >>> fits = METHODS["neutral-svm"].fit(fold, 2.0, [0.0, 1.0])
+    >>> [fit.scores.round(3).tolist() for fit in fits]
+    [[1.0], [0.5]]
+
+    """
+
+    name: str
+    label: str
+    coding: str
+    etas: tuple[float, ...]
+    tuning: str | None
+    fit: FitGrid
+    plain: FitGrid | None = None
+    details: str = ""
+    sees_group: bool = False
+    randomised: bool = False
+    level: str = "grid"
 
 
 def attempt(model: Any, fold: Fold) -> Fit:
@@ -93,7 +218,7 @@ def from_objective(
         weight = None if sample_weight is None else sample_weight(fold.y)
         given = {"viewpoint": fold.viewpoint, "kernel": kernel, "sample_weight": weight}
         problem = objective(lam / len(fold.y)).on(fold.X, fold.y, **given)
-        return (fit_of(solution, fold.X_test) for solution in problem.path(list(values) or [0.0], **options))
+        return (Fit.of(solution, fold.X_test) for solution in problem.path(list(values) or [0.0], **options))
 
     return Method(name, label or name, "one-hot", tuple(map(float, etas)), tuning, fit, fit)
 

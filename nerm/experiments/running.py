@@ -10,13 +10,16 @@ import math
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
+from nerm.validation import as_positive
 
 MARK = "# nerm experiment "
 #: The columns of text; all others hold numbers or booleans.
@@ -32,6 +35,27 @@ def reason_of(error: Exception) -> str:
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
+def as_grid(values: Any, name: str, check: Callable[[Any, str], Any] = as_positive) -> list[Any]:
+    """Return the distinct values of a number or a list of numbers, sorted; ``check(value, name)`` each.
+
+    >>> as_grid([10, 1.0, 1], "lam"), as_grid(0.1, "limits")
+    ([1.0, 10.0], [0.1])
+    """
+    found = sorted({check(value, name) for value in np.atleast_1d(values).tolist()})
+    if not found:
+        raise InvalidInputError(f"{name!r} must not be empty", repr(values), "Leave it out")
+    return found
+
+
+def check_columns(table: Any, needed: Iterable[str], function: str) -> None:
+    """Raise an error if a table lacks columns that the experiment `function` returns."""
+    missing = sorted(set(needed) - set(table.columns))
+    if missing:
+        must = f"'table' must come from nerm.experiments.{function}"
+        got = f"a table without {', '.join(map(repr, missing))}"
+        raise InvalidInputError(must, got, f"Pass the table that {function} returned")
+
+
 @dataclass(frozen=True, eq=False)
 class Job:
     """One unit of work of an experiment, which computes one or more rows of the result table.
@@ -41,23 +65,20 @@ class Job:
     places
         One dictionary per row: the values of the first columns, which identify the row in a file.
     work
-        ``work(data, places)`` yields the other columns of each row. A resumed job has only the places whose
-        rows are missing.
-    data
-        The data passed to `work`.
+        ``work(places)`` yields the other columns of each row. A resumed job has only the places whose rows
+        are missing.
 
-    >>> def halves(data, places):
+    >>> def halves(places):
     ...     for place in places:
-    ...         yield {"half": data[place["k"]] / 2}
-    >>> Job(({"k": 0}, {"k": 1}), halves, [8, "x"]).rows()[0]
+    ...         yield {"half": [8, "x"][place["k"]] / 2}
+    >>> Job(({"k": 0}, {"k": 1}), halves).rows()[0]
     {'k': 0, 'status': 'ok', 'reason': '', 'half': 4.0}
-    >>> Job(({"k": 0}, {"k": 1}), halves, [8, "x"]).rows()[1]["status"]
+    >>> Job(({"k": 0}, {"k": 1}), halves).rows()[1]["status"]
     'failed'
     """
 
     places: tuple[Row, ...]
-    work: Callable[[Any, Sequence[Row]], Iterator[Row]]
-    data: Any = None
+    work: Callable[[Sequence[Row]], Iterator[Row]]
 
     def rows(self) -> list[Row]:
         """Do the work on one thread; return one row per place.
@@ -69,7 +90,7 @@ class Job:
         found: list[Row] = []
         try:
             with threadpool_limits(1):  # so that results do not depend on the number of workers
-                for row in self.work(self.data, self.places):
+                for row in self.work(self.places):
                     found.append({"status": "ok", "reason": "", **row})
             reason = f"the method gave {len(found)} fits for {len(self.places)} neutrality weights"
         except Exception as error:
@@ -84,7 +105,7 @@ class Job:
 
 def run_jobs(
     jobs: Sequence[Job],
-    columns: Sequence[str],
+    measured: Iterable[str],
     settings: Mapping[str, Any],
     *,
     n_jobs: int,
@@ -98,8 +119,9 @@ def run_jobs(
     jobs
         All jobs. They run sorted by repetition and fold, so that the estimate of the remaining time is based
         on all data sets and methods.
-    columns
-        Columns of the table; ``seconds`` is added. A value that a row does not have is nan.
+    measured
+        Columns of the table that follow those of the places; ``seconds`` is the last one. A value that a row
+        does not have is nan.
     settings
         The name of the experiment and all its settings, as JSON values. A file with other settings is
         refused.
@@ -126,6 +148,7 @@ def run_jobs(
         must = "'results' must name a .csv file"
         raise InvalidInputError(must, repr(str(path)), "Give results='tradeoff.csv', for instance")
     names = list(jobs[0].places[0])
+    columns = [*names, *measured, "seconds"]
     rows = {} if path is None or not path.is_file() else _resumed(path, settings, names)
     left = [[place for place in job.places if _key(place, names) not in rows] for job in jobs]
     todo = [replace(job, places=tuple(own)) for job, own in zip(jobs, left, strict=True) if own]
@@ -134,7 +157,7 @@ def run_jobs(
 
     def in_order() -> str:
         order = [key for key in dict.fromkeys([*keys, *rows]) if key in rows]
-        return _as_csv([rows[key] for key in order], [*columns, "seconds"])
+        return _as_csv([rows[key] for key in order], columns)
 
     def save() -> None:
         if path is not None:
@@ -150,7 +173,7 @@ def run_jobs(
         rows |= {_key(row, names): row for row in found}
         if path is not None:
             with open(path, "a", encoding="utf-8", newline="") as file:
-                file.write(_as_csv(found, [*columns, "seconds"], header=False))
+                file.write(_as_csv(found, columns, header=False))
     save()
     return _parsed(in_order())
 
@@ -233,10 +256,10 @@ def _key(row: Row, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(row[name]) for name in names)
 
 
-def _as_csv(rows: Sequence[Row], columns: Sequence[str], header: bool = True) -> str:
+def _as_csv(rows: Sequence[Row], columns: list[str], header: bool = True) -> str:
     import pandas as pd
 
-    table = pd.DataFrame(rows, columns=list(columns))
+    table = pd.DataFrame(rows, columns=columns)
     return str(table.to_csv(index=False, header=header, lineterminator="\n"))
 
 

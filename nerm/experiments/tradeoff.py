@@ -7,22 +7,22 @@ one row per fit. It runs in parallel and can resume after an interruption. `trad
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 import nerm
 from nerm.errors import InvalidInputError
-from nerm.experiments.harness import FACTS, CodedData, Method, coded_data, decades, sweep
-from nerm.experiments.methods import METHODS, resolve
-from nerm.experiments.running import Job, Row, reason_of, run_jobs
+from nerm.experiments.methods import FACTS, METHODS, Fit, Fold, Method, decades, resolve
+from nerm.experiments.running import Job, Row, as_grid, check_columns, reason_of, run_jobs
 from nerm.splitting import as_count, assign_folds, seed_sequence
-from nerm.typing import Bools, Floats
-from nerm.validation import as_positive
+from nerm.typing import Bools, Floats, Ints, Matrix
+from nerm.validation import check_known
 
 #: The values of lambda (sum form, C = 1/lambda) to tune over; the paper does not state its values.
 LAMBDAS = decades((1, 3), -2, 2)
@@ -76,22 +76,10 @@ def tradeoff(
     chosen = resolve(methods, dict(etas or {}))
     settings = {"experiment": "tradeoff", "etas": {method.name: list(method.etas) for method in chosen}}
     pairs: list[tuple[Row, Method]] = [({}, method) for method in chosen]
-    return cross_validate(
-        pairs,
-        settings,
-        "eta",
-        datasets=datasets,
-        lam=lam,
-        repetitions=repetitions,
-        folds=folds,
-        seed=seed,
-        stratify=stratify,
-        discretize=discretize,
-        n_jobs=n_jobs,
-        results=results,
-        progress=progress,
-        data_home=data_home,
-    )
+    options: Row = {"lam": lam, "repetitions": repetitions, "folds": folds, "seed": seed}
+    options |= {"stratify": stratify, "discretize": discretize, "data_home": data_home}
+    options |= {"n_jobs": n_jobs, "results": results, "progress": progress}
+    return cross_validate(pairs, settings, "eta", datasets=datasets, **options)
 
 
 def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
@@ -163,13 +151,132 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
     return means
 
 
-def check_columns(table: Any, needed: set[str], function: str) -> None:
-    """Raise an error if a table lacks columns that the experiment `function` returns."""
-    missing = needed - set(table.columns)
-    if missing:
-        must = f"'table' must come from nerm.experiments.{function}"
-        got = f"a table without {', '.join(map(repr, sorted(missing)))}"
-        raise InvalidInputError(must, got, f"Pass the table that {function} returned")
+@dataclass(frozen=True, eq=False)
+class CodedData:
+    """One data set, either coded once on all rows or coded anew on the training rows of each fold.
+
+    Attributes
+    ----------
+    name
+        Name of the data set.
+    y, viewpoint
+        Labels and viewpoints, (n,), in -1/+1.
+    coded
+        The features, (n, d), by name of the coding; empty if each fold codes `raw`.
+    raw
+        The DataFrame that each fold codes; None if the data are coded once.
+    digest
+        Checksum of the content.
+    """
+
+    name: str
+    y: Floats
+    viewpoint: Floats
+    coded: Mapping[str, Matrix]
+    raw: Any = None
+    digest: str = ""
+
+    def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
+        """Return the features of the training and of the test rows, (n, d) and (m, d), in this coding.
+
+        `train` and `test` are row indices.
+        """
+        if self.raw is None:
+            rows = self.coded[coding]
+            return rows[train], rows[test]
+        from nerm.datasets.coding import coder_to
+
+        coder = coder_to(coding, "raw").fit(self.raw.iloc[train])
+        X, X_test = (_as_matrix(coder.transform(self.raw.iloc[part])) for part in (train, test))
+        return X, X_test
+
+
+def _as_matrix(X: Any) -> Matrix:
+    return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X, dtype=float)
+
+
+def coded_data(datasets: Any, discretize: str, codings: set[str], data_home: Any) -> dict[str, CodedData]:
+    """Load and code data sets; return a dictionary from data set name to `CodedData`.
+
+    Parameters
+    ----------
+    datasets
+        One or several names or `Dataset` objects.
+    discretize
+        "all rows" or "training folds": the rows on which the discretization is learned.
+    codings
+        The codings that the methods need.
+    data_home
+        Folder with the data files, as for `nerm.datasets.load`.
+    """
+    check_known(discretize, "'discretize'", ("all rows", "training folds"))
+    found: dict[str, CodedData] = {}
+    for given in [datasets] if isinstance(datasets, str | nerm.datasets.Dataset) else datasets:
+        data = _coded(given, discretize, codings, data_home)
+        if data.name in found:
+            must = "each of 'datasets' must have its own name"
+            raise InvalidInputError(must, repr(data.name), "Rename one")
+        found[data.name] = data
+    if not found:
+        must = "'datasets' must name at least one data set"
+        raise InvalidInputError(must, "none", "Give datasets=('german',)")
+    return found
+
+
+def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> CodedData:
+    import joblib
+    import pandas as pd
+
+    from nerm.datasets.coding import as_frame, coder_to
+
+    if not isinstance(data, nerm.datasets.Dataset):
+        data = nerm.datasets.load(data, random_state=0 if data == "synthetic" else None, data_home=data_home)
+    y, viewpoint = np.asarray(data.y, dtype=float), np.asarray(data.viewpoint, dtype=float)
+    one_hot = data.coding == "one-hot"
+    if one_hot and "nominal" in codings:
+        must = f"the data set {data.name!r} must be raw or nominal for the methods that need nominal codes"
+        do = "Load it with coding='raw', or leave those methods out"
+        raise InvalidInputError(must, "coding 'one-hot'", do)
+    X = _as_matrix(data.X) if one_hot else as_frame(data.X)
+    content = X if one_hot else pd.util.hash_pandas_object(X, index=False).to_numpy()
+    digest = str(joblib.hash((y, viewpoint, content)))[:16]
+    if data.coding == "raw" and discretize == "training folds":
+        return CodedData(data.name, y, viewpoint, {}, X, digest)
+    coded = {c: X if one_hot else _as_matrix(coder_to(c, data.coding).fit_transform(X)) for c in codings}
+    return CodedData(data.name, y, viewpoint, coded, None, digest)
+
+
+def sweep(method: Method, rows: Any, train: Ints, test: Ints, lam: float, seed: int = 0) -> Iterator[Fit]:
+    """Fit a method on training rows at every setting of its grid, and score test rows.
+
+    Parameters
+    ----------
+    method
+        One of `METHODS`, or made by `from_objective` or `from_estimator`.
+    rows
+        All rows: an object with ``y``, ``viewpoint`` and ``parts(coding, train, test)``.
+    train, test
+        Indices of the rows to fit on and of the rows to score.
+    lam
+        The regularization weight lambda in sum form, so C = 1/lambda. In mean form it is lambda/n for n
+        training rows.
+    seed
+        Random seed, for a method that draws random numbers.
+
+    Yields
+    ------
+    Fit
+        One per value in ``method.etas``, or a single one if there are none.
+
+    >>> from nerm.experiments import METHODS
+    >>> data = coded_data("diabetes", "all rows", {"one-hot"}, None)["diabetes"]
+    >>> fits = list(sweep(METHODS["neutral-svm"], data, np.arange(300), np.arange(300, 442), lam=10.0))
+    >>> len(fits), fits[0].scores.shape
+    (10, (142,))
+    """
+    X, X_test = rows.parts(method.coding, train, test)
+    fold = Fold(X, rows.y[train], rows.viewpoint[train], X_test, rows.viewpoint[test], seed)
+    return method.fit(fold, lam, method.etas)
 
 
 def cross_validate(
@@ -233,16 +340,13 @@ def cross_validate(
     ['ok', 'ok']
     """
     as_count(repetitions, "repetitions")
-    lams = sorted({as_positive(value, "lam") for value in np.atleast_1d(lam).tolist()})
-    if not lams:
-        raise InvalidInputError("'lam' must not be empty", repr(lam), "Give lam=1.0, for instance")
     methods = [method for _, method in chosen]
     data = coded_data(datasets, discretize, {method.coding for method in methods}, data_home)
     common = {
         "nerm": nerm.__version__,
         "datasets": {name: each.digest for name, each in data.items()},
         "methods": {m.name: m.details for m in methods},
-        "lam": lams,
+        "lam": as_grid(lam, "lam"),
         "discretize": discretize,
         "folds": as_count(folds, "folds", 2),
         "seed": as_count(seed, "seed", 0),
@@ -256,16 +360,16 @@ def cross_validate(
     for (name, rows), (own, method) in product(data.items(), chosen):
         weight = tuned.get((name, method.tuning), math.nan)
         facts = {fact: getattr(method, fact) for fact in FACTS}
-        work = partial(_measured, common=common, method=method, grid=grid)
+        work = partial(_measured, rows, common, method, grid=grid)
         for repetition, fold in product(range(repetitions), range(folds)):
             place = {"dataset": name, **own, "method": method.name, "repetition": repetition, "fold": fold}
             values = method.etas or (math.nan,)
             places = tuple({**place, grid: value, "lam": weight, **facts} for value in values)
-            jobs.append(Job(places, work, rows))
+            jobs.append(Job(places, work))
     signs = np.array([1.0, 1.0, -1.0, -1.0])
-    columns = (*jobs[0].places[0], *measures(signs, signs, signs[[0, 2, 1, 3]]), "status", "reason")
+    measured = (*measures(signs, signs, signs[[0, 2, 1, 3]]), "status", "reason")
     settings = {"experiment": "", **common, **settings, "repetitions": int(repetitions)}
-    return run(jobs, columns, settings, results=results)
+    return run(jobs, measured, settings, results=results)
 
 
 def _tune(
@@ -273,7 +377,7 @@ def _tune(
 ) -> dict[tuple[str, str | None], float]:
     """Return lambda by (data set, family): the value with the largest mean AUC.
 
-    Of equally good values the largest lambda is taken. ``run(jobs, columns, settings)`` runs the jobs.
+    Of equally good values the largest lambda is taken. ``run(jobs, measured, settings)`` runs the jobs.
     """
     plain = [replace(m, fit=m.plain, etas=(0.0,)) for m in methods if m.tuning is not None and m.plain]
     families = {str(method.tuning): method for method in plain}
@@ -283,8 +387,8 @@ def _tune(
     jobs = []
     for name, family, lam, fold in product(data, families, lams, range(settings["folds"])):
         place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
-        jobs.append(Job((place,), partial(_measured, common=settings, method=families[family]), data[name]))
-    table = run(jobs, (*jobs[0].places[0], "auc", "status", "reason"), settings)
+        jobs.append(Job((place,), partial(_measured, data[name], settings, families[family])))
+    table = run(jobs, ("auc", "status", "reason"), settings)
     best: dict[tuple[str, str | None], float] = {}
     for (name, family), rows in table.groupby(["dataset", "tuning"]):
         means = rows.groupby("lam")["auc"].mean().dropna()
@@ -297,7 +401,7 @@ def _tune(
 
 
 def _measured(
-    data: CodedData, places: Sequence[Row], common: Row, method: Method, grid: str = ""
+    data: CodedData, common: Row, method: Method, places: Sequence[Row], grid: str = ""
 ) -> Iterator[Row]:
     """Fit a method on one fold; yield one row of measures on its test rows per place.
 

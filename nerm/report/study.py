@@ -329,8 +329,7 @@ def _other_methods(
 
     `held` are the held-out rows, and `X_test` the same rows coded by the recipe.
     """
-    from nerm.experiments.harness import Fold
-    from nerm.experiments.methods import METHODS
+    from nerm.experiments import METHODS, Fold
 
     settings = training.settings
     lam = max(settings.lam, settings.tol) * len(training.task)  # C = 1 / lam is finite

@@ -51,7 +51,7 @@ def test_a_file_with_some_of_the_rows_is_completed(tmp_path):
         ({"n": [5]}, "'n' must be a whole number, at least 10. Got 5."),
         ({"n": [60.5]}, "'n' must be a whole number, at least 10. Got 60.5."),
         ({"etas": [-1.0]}, "'etas' must be a finite number, at least 0. Got -1.0."),
-        ({"etas": []}, "'n' and 'etas' must not be empty. Got an empty list."),
+        ({"etas": []}, r"'etas' must not be empty. Got \[\]."),
         ({"lam_per_sample": 0.0}, "'lam_per_sample' must be a finite positive number. Got 0.0."),
         ({"n_jobs": 1.5}, "'n_jobs' must be a positive whole number, or -1 for all cores. Got 1.5."),
     ],
