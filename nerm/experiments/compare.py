@@ -25,7 +25,7 @@ import numpy as np
 import nerm
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from nerm.experiments.compare_summary import figure, summarize
-from nerm.experiments.running import Job, Row, reason_of, run_jobs
+from nerm.experiments.running import Job, Row, as_grid, reason_of, run_jobs
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_positive, check_known
 
@@ -119,6 +119,9 @@ def default_cases() -> list[Case]:
     >>> len(default_cases()) >= 60
     True
     """
+    folder = os.environ.get("NERM_DATA")
+    here = [name for name in ("german", "bank", "adult") if folder and (Path(folder) / name).is_dir()]
+    real = partial(_cases, "real-{dataset}-{eta:g}", n=2000, lam=1e-3, eta=[0.1, 1.0])
     pair = "atoms-{loss}-{surrogate}"
     smooth = ["SquaredHinge", "SmoothHinge"]
     return [
@@ -140,7 +143,7 @@ def default_cases() -> list[Case]:
         *_cases("kernel-{kernel}-d{d}", n=120, d=[20], kernel="rbf"),
         *_cases("kernel-{kernel}-lambda-{lam:g}", n=120, d=4, kernel="rbf", lam=[1e-5]),
         *_cases("kernel-{kernel}-{loss}", n=120, d=4, kernel="rbf", loss=["Logistic"]),
-        *_real_cases(),
+        *(case for name in ["diabetes", *here] for case in real(dataset=name)),
     ]
 
 
@@ -175,30 +178,7 @@ def _cases(name: str, family: str = "", **settings: Any) -> list[Case]:
     return made
 
 
-def _real_cases() -> list[Case]:
-    """Return cases on the diabetes data, which need no download, and on the UCI files in ``NERM_DATA``."""
-    folder = os.environ.get("NERM_DATA")
-    here = [name for name in ("german", "bank", "adult") if folder and (Path(folder) / name).is_dir()]
-    return [
-        Case(f"real-{name}-{eta:g}", "real", n=2000, eta=eta, lam=1e-3, dataset=name)
-        for name in ["diabetes", *here]
-        for eta in (0.1, 1.0)
-    ]
-
-
 SETS = {"default": default_cases, "quick": quick_cases}
-
-
-def _chosen(problems: str | Sequence[Case]) -> list[Case]:
-    """Return the cases of a named set; a list of cases is checked and returned."""
-    if isinstance(problems, str):
-        check_known(problems, "'problems'", SETS)
-        return SETS[problems]()
-    cases = list(problems)
-    if not cases or not all(isinstance(case, Case) for case in cases):
-        must = "'problems' must be the name of a set or a nonempty list of Case"
-        raise InvalidInputError(must, repr(problems)[:60], "Use 'quick'")
-    return cases
 
 
 def compare_solvers(
@@ -260,32 +240,32 @@ def compare_solvers(
     [['tiny', 'clarabel', 'solved', 1]]
     """
     limit, memory = as_positive(time_limit, "time_limit"), as_positive(memory_limit, "memory_limit")
-    accuracies = sorted({as_positive(tol, "tols") for tol in tols}, reverse=True)
+    accuracies = as_grid(tols, "tols")[::-1]
+    if isinstance(problems, str):
+        check_known(problems, "'problems'", SETS)
+        problems = SETS[problems]()
+    here = nerm.solvers.available()
     jobs = []
-    for case, solver in product(_chosen(problems), _solvers(solvers)):
+    for case, solver in product(problems, sorted(here) if solvers is None else solvers):
+        if not isinstance(case, Case):
+            raise InvalidInputError("each of 'problems' must be a Case", repr(case)[:60], "Use 'quick'")
+        if not isinstance(solver, nerm.solvers.Solver):
+            check_known(solver, "'solvers'", here)
+            solver = here[solver]
         digest = hashlib.sha256(json.dumps(asdict(case), sort_keys=True).encode()).hexdigest()[:8]
         place = {"problem": case.name, "family": case.family, "case": digest}
         place |= {"solver": solver.name, "version": solver.version()}
         places = tuple({**place, "tol": tol} for tol in accuracies)
         jobs.append(Job(places, partial(_series, case, solver, limit, memory)))
-    if not jobs or not accuracies:
-        raise InvalidInputError("'tols' and 'solvers' must not be empty", "nothing to run", "Leave them out")
+    if not jobs:
+        must = "'problems' and 'solvers' must not be empty"
+        raise InvalidInputError(must, "nothing to run", "Leave them out")
     settings: Row = {"experiment": "compare_solvers", "nerm": nerm.__version__}
     settings |= {"time_limit": limit, "memory_limit": memory}
     measured = ("n", "d", "peak_mb", "claim", "status", "certified_gap", "correct_claim", "reason")
     table = run_jobs(jobs, measured, settings, n_jobs=n_jobs, results=results, progress=progress)
     table.attrs["time_limit"] = limit
     return table
-
-
-def _solvers(solvers: Sequence[Any] | None) -> list[Any]:
-    """Return the `Solver` object of each name (all available ones for None); keep `Solver` objects."""
-    here = nerm.solvers.available()
-    wanted = sorted(here) if solvers is None else solvers
-    for solver in wanted:
-        if not isinstance(solver, nerm.solvers.Solver):
-            check_known(solver, "'solvers'", here)
-    return [here[solver] if isinstance(solver, str) else solver for solver in wanted]
 
 
 def _series(case: Case, solver: Any, limit: float, memory: float, places: Sequence[Row]) -> Iterator[Row]:
@@ -309,7 +289,7 @@ def _series(case: Case, solver: Any, limit: float, memory: float, places: Sequen
             row |= outcome.result or _failure(outcome, limit)
             slow = tol if row["status"] == "time limit" else None
         row["reason"] = row["reason"][:300]
-        row["correct_claim"] = _correct(row["claim"], row["status"] == "solved")
+        row["correct_claim"] = correct_claim(row["claim"], row["status"] == "solved")
         yield row
 
 
@@ -350,11 +330,8 @@ def _run(problem: Any, solver: Any, tol: float) -> Row:
         session = session or solver.open(problem)
         answer = session.answer(problem, accuracy, {})
         seconds += time.perf_counter() - started
-        row |= {
-            "seconds": seconds,
-            "peak_mb": round(_peak_megabytes() - before, 2),
-            "claim": str(answer.claim),
-        }
+        peak = round(_peak_megabytes() - before, 2)
+        row |= {"seconds": seconds, "peak_mb": peak, "claim": str(answer.claim)}
         found, reason = _certified_gap(problem, answer, tol)
         gap = float(np.fmin(gap, found))
         if gap <= tol:
@@ -401,28 +378,15 @@ def _peak_megabytes() -> float:
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
 
-def _correct(claim: str, solved: bool) -> float:
-    """Return 1 for a correct claim, 0 for a wrong one, nan if the solver claims nothing.
+def correct_claim(claim: str, solved: bool) -> float:
+    """Return 1 if a solver's own status is correct, 0 if it is wrong, nan if it claims nothing.
 
-    A claim of "infeasible" or "unbounded" is wrong, because all test problems have an optimum.
+    A claim of "infeasible" or "unbounded" is wrong, because all test problems have an optimum. An inaccurate
+    solution and an error are no claims.
+
+    >>> [correct_claim(claim, True) for claim in ("optimal", "optimal_inaccurate", "infeasible_inaccurate")]
+    [1, nan, 0]
     """
-    return int(solved) if claims_success(claim) else 0 if claims_no_optimum(claim) else math.nan
-
-
-def claims_success(claim: str) -> bool:
-    """Whether a solver's own status says that the problem is solved, and not only inaccurately.
-
-    >>> [claims_success(c) for c in ("optimal", "optimal_inaccurate", "solved inaccurate", "not converged")]
-    [True, False, False, False]
-    """
-    success = r"(optimal|solved|converged)\b(?!.*(inaccurate|; but))"
-    return re.match(success, claim, re.IGNORECASE) is not None
-
-
-def claims_no_optimum(claim: str) -> bool:
-    """Whether a solver's own status says that the problem is infeasible or unbounded.
-
-    >>> claims_no_optimum("infeasible_inaccurate"), claims_no_optimum("optimal")
-    (True, False)
-    """
-    return re.search("infeasible|unbounded", claim.lower()) is not None and not claim.startswith("error")
+    if re.match(r"(optimal|solved|converged)\b(?!.*(inaccurate|; but))", claim, re.IGNORECASE):
+        return int(solved)
+    return 0 if re.match("(?!error).*(infeasible|unbounded)", claim, re.IGNORECASE) else math.nan

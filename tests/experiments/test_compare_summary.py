@@ -12,7 +12,7 @@ import pytest
 
 from nerm.errors import InvalidInputError
 from nerm.experiments import compare
-from nerm.experiments.compare import claims_no_optimum, claims_success, figure, summarize
+from nerm.experiments.compare import correct_claim, figure, summarize
 from nerm.experiments.compare_summary import exponents, profile
 
 matplotlib.use("Agg")
@@ -94,19 +94,23 @@ def test_bad_input():
     "claim", ["optimal", "Solved", "converged", "optimal: the duality gap is within the tolerance"]
 )
 def test_claims_of_success(claim):
-    assert claims_success(claim)
-    assert not claims_no_optimum(claim)
+    assert (correct_claim(claim, True), correct_claim(claim, False)) == (1, 0)
 
 
 @pytest.mark.parametrize(
     "claim",
     [
-        "", "optimal_inaccurate", "solved inaccurate", "not converged: stuck", "user_limit", "infeasible",
-        "error: optimal not found", "optimal: within the tolerance; but a relative gap of 1e-2 is left",
+        "", "optimal_inaccurate", "solved inaccurate", "not converged: stuck", "user_limit",
+        "error: optimal not found", "error: infeasible", "optimal: within the tolerance; but a relative gap of 1e-2 is left",
     ],
 )  # fmt: skip
-def test_reservations_are_no_claims_of_success(claim):
-    assert not claims_success(claim)
+def test_reservations_are_no_claims(claim):
+    assert math.isnan(correct_claim(claim, True))
+
+
+@pytest.mark.parametrize("claim", ["infeasible", "Unbounded", "infeasible_inaccurate", "primal infeasible"])
+def test_a_claim_that_there_is_no_optimum_is_wrong(claim):
+    assert correct_claim(claim, True) == correct_claim(claim, False) == 0
 
 
 @pytest.mark.long
