@@ -245,24 +245,20 @@ def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **
 
 
 _SEES: dict[str, Any] = {"sees_group": True, "level": "asked"}
+_METHODS = [
+    _asked("nerm", "nerm at a limit", neutralized, level="asked"),
+    _asked("neutral-svm", "neutral SVM (paper)", paper_grid, "svm"),
+    _asked("searchfair", "SearchFair's form", searchfair),
+    _asked("eta-lr", "η-LR", bisected_eta_lr),
+    _asked("exp-gradient", "ExponentiatedGradient", exponentiated, randomised=True, level="asked"),
+    _asked("thresholds", "group thresholds", thresholds, **_SEES),
+    _asked("unprocessed", "unprocessed η-LR", unprocessed, **_SEES),
+    _asked("fairlearn-thresholds", "ThresholdOptimizer", drawn_thresholds, **_SEES, randomised=True),
+    _asked("pr", "PR", partial(over_grid, METHODS["pr"]), sees_group=True),
+    *(METHODS[name] for name in ("cv2nb", "lr", "svm")),
+]
 #: The methods of `levels` by name; some support only one measure (`ONLY`).
-LEVEL_METHODS = {
-    m.name: m
-    for m in (
-        _asked("nerm", "nerm at a limit", neutralized, level="asked"),
-        _asked("neutral-svm", "neutral SVM (paper)", paper_grid, "svm"),
-        _asked("searchfair", "SearchFair's form", searchfair),
-        _asked("eta-lr", "η-LR", bisected_eta_lr),
-        _asked("exp-gradient", "ExponentiatedGradient", exponentiated, randomised=True, level="asked"),
-        _asked("thresholds", "group thresholds", thresholds, **_SEES),
-        _asked("unprocessed", "unprocessed η-LR", unprocessed, **_SEES),
-        _asked("fairlearn-thresholds", "ThresholdOptimizer", drawn_thresholds, **_SEES, randomised=True),
-        _asked("pr", "PR", partial(over_grid, METHODS["pr"]), sees_group=True),
-        METHODS["cv2nb"],
-        METHODS["lr"],
-        METHODS["svm"],
-    )
-}
+LEVEL_METHODS = {method.name: method for method in _METHODS}
 
 
 def levels(

@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-import numpy as np
-
 import nerm
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.experiments.running import reason_of
+from nerm.experiments.running import as_grid, by_name, reason_of
 from nerm.typing import Array, Floats, Matrix
 from nerm.validation import as_nonnegative, check_known
 
@@ -309,18 +307,16 @@ def plain_lr(lam: float) -> Any:
     return LogisticRegression(C=1.0 / lam, solver="newton-cholesky", max_iter=500)
 
 
+_METHODS = [
+    neutral_svm(),
+    Method("cv2nb", "CV2NB", "nominal", (), None, cv2nb, sees_group=True, level="asked"),
+    Method("pr", "PR", "one-hot", ETAS, "pr", prejudice_remover, prejudice_remover, sees_group=True),
+    Method("eta-lr", "η-LR", "one-hot", ETA_BOUNDS, "lr", eta_lr, logistic_regression),
+    replace(neutral_svm(), name="svm", label="plain SVM", etas=(), level="none"),
+    Method("lr", "plain LR", "one-hot", (), "lr", logistic_regression, logistic_regression, level="none"),
+]
 #: The paper's methods by name: neutral-svm, cv2nb, pr, eta-lr, and plain svm and lr to compare them with.
-METHODS = {
-    m.name: m
-    for m in (
-        neutral_svm(),
-        Method("cv2nb", "CV2NB", "nominal", (), None, cv2nb, sees_group=True, level="asked"),
-        Method("pr", "PR", "one-hot", ETAS, "pr", prejudice_remover, prejudice_remover, sees_group=True),
-        Method("eta-lr", "η-LR", "one-hot", ETA_BOUNDS, "lr", eta_lr, logistic_regression),
-        replace(neutral_svm(), name="svm", label="plain SVM", etas=(), level="none"),
-        Method("lr", "plain LR", "one-hot", (), "lr", logistic_regression, logistic_regression, level="none"),
-    )
-}
+METHODS = {method.name: method for method in _METHODS}
 
 
 def resolve(
@@ -339,24 +335,18 @@ def resolve(
     known
         The methods by name.
     """
-    chosen: dict[str, Method] = {}
+    given = []
     for method in [methods] if isinstance(methods, str | Method) else methods:
         if not isinstance(method, Method):
             check_known(method, "'methods'", known, "Use these, or nerm.experiments.from_estimator")
             method = known[method]
-        if method.name in chosen:
-            must = "each of 'methods' must have its own name"
-            raise InvalidInputError(must, repr(method.name), "Rename one")
-        chosen[method.name] = method
-    if not chosen:
-        must = "'methods' must name at least one method"
-        raise InvalidInputError(must, "none", "Give methods=('neutral-svm',)")
+        given.append(method)
+    chosen = by_name(given, "methods")
     for name, grid in etas.items():
         check_known(name, "a key of 'etas'", chosen)
-        values = {as_nonnegative(value, "etas") for value in np.atleast_1d(grid).tolist()}
-        if not chosen[name].etas or not values:
-            must = "'etas' must hold a nonempty list of weights for a method that takes them"
-            do = "Give etas={'neutral-svm': [0, 1]}, for instance"
-            raise InvalidInputError(must, f"{sorted(values)} for {name!r}", do)
-        chosen[name] = replace(chosen[name], etas=tuple(sorted(values)))
+        values = as_grid(grid, "etas", as_nonnegative)
+        if not chosen[name].etas:
+            must = "'etas' must hold weights for a method that takes them"
+            raise InvalidInputError(must, f"{values} for {name!r}", "Leave it out")
+        chosen[name] = replace(chosen[name], etas=tuple(values))
     return list(chosen.values())

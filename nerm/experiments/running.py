@@ -47,6 +47,19 @@ def as_grid(values: Any, name: str, check: Callable[[Any, str], Any] = as_positi
     return found
 
 
+def by_name(items: Iterable[Any], what: str) -> dict[str, Any]:
+    """Return methods or data sets by their names; raise an error if there are none, or two of one name."""
+    found: dict[str, Any] = {}
+    for item in items:
+        if item.name in found:
+            must = f"each of {what!r} must have its own name"
+            raise InvalidInputError(must, repr(item.name), "Rename one")
+        found[item.name] = item
+    if not found:
+        raise InvalidInputError(f"{what!r} must not be empty", "none", "Leave it out")
+    return found
+
+
 def check_columns(table: Any, needed: Iterable[str], function: str) -> None:
     """Raise an error if a table lacks columns that the experiment `function` returns."""
     missing = sorted(set(needed) - set(table.columns))

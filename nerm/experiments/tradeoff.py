@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 import nerm
 from nerm.errors import InvalidInputError
 from nerm.experiments.methods import FACTS, METHODS, Fit, Fold, Method, decades, resolve
-from nerm.experiments.running import Job, Row, as_grid, check_columns, reason_of, run_jobs
+from nerm.experiments.running import Job, Row, as_grid, by_name, check_columns, reason_of, run_jobs
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Bools, Floats, Ints, Matrix
 from nerm.validation import check_known
@@ -210,17 +210,8 @@ def coded_data(datasets: Any, discretize: str, codings: set[str], data_home: Any
         Folder with the data files, as for `nerm.datasets.load`.
     """
     check_known(discretize, "'discretize'", ("all rows", "training folds"))
-    found: dict[str, CodedData] = {}
-    for given in [datasets] if isinstance(datasets, str | nerm.datasets.Dataset) else datasets:
-        data = _coded(given, discretize, codings, data_home)
-        if data.name in found:
-            must = "each of 'datasets' must have its own name"
-            raise InvalidInputError(must, repr(data.name), "Rename one")
-        found[data.name] = data
-    if not found:
-        must = "'datasets' must name at least one data set"
-        raise InvalidInputError(must, "none", "Give datasets=('german',)")
-    return found
+    several = [datasets] if isinstance(datasets, str | nerm.datasets.Dataset) else datasets
+    return by_name([_coded(data, discretize, codings, data_home) for data in several], "datasets")
 
 
 def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> CodedData:

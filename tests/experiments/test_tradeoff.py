@@ -116,13 +116,13 @@ def test_an_estimators_seed_belongs_to_its_fold(small):
     ("change", "text"),
     [
         ({"datasets": "moon"}, "'name' must be one of .*'adult', .*Got 'moon'. Use one of these names."),
-        ({"datasets": []}, "'datasets' must name at least one data set. Got none."),
+        ({"datasets": []}, "'datasets' must not be empty. Got none."),
         ({"datasets": ["diabetes", "diabetes"]}, "each of 'datasets' must have its own name."),
         (
             {"methods": ["neutral-svn"]},
             "'methods' must be one of 'cv2nb', .*Got 'neutral-svn'. Use these, or ",
         ),
-        ({"methods": []}, "'methods' must name at least one method. Got none."),
+        ({"methods": []}, "'methods' must not be empty. Got none."),
         ({"methods": ["lr", "lr"]}, "each of 'methods' must have its own name. Got 'lr'."),
         ({"etas": {"pr": [1]}}, "a key of 'etas' must be one of .*Got 'pr'."),
         ({"etas": {"lr": [1]}}, "for a method that takes them. Got .1.0. for 'lr'."),
