@@ -19,7 +19,7 @@ from nerm.errors import InvalidInputError
 from nerm.estimators.design import as_viewpoint
 from nerm.signs import sign
 from nerm.typing import Array, Bools, Floats, Matrix
-from nerm.validation import as_labels, as_matrix
+from nerm.validation import as_labels, as_matrix, flat
 
 
 class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
@@ -99,55 +99,33 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _fit_cells(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Bools]:
         """Store columns, classes and groups; return the masks (positive, favoured), (n,) each.
 
-        They mark the rows with the desired outcome and the rows of the favoured group.
+        They mark the rows with the desired outcome and the rows of the favoured group. Raise an error if a
+        group has no row of one of the classes.
         """
-        positive, favoured = self._fit_labels(y, n), self._fit_groups(viewpoint, n)
-        self._check_cells(positive, favoured)
-        validate_data(self, X, skip_check_array=True)
-        return positive, favoured
-
-    def _fit_labels(self, y: Any, n: int) -> Bools:
-        """Store the two classes; return a mask of the rows with the desired outcome, (n,)."""
         labels, self.classes_ = as_labels(y, n)
-        return labels > 0
-
-    def _fit_groups(self, viewpoint: Any, n: int) -> Bools:
-        """Store the two groups; return a mask of the rows of the favoured group, (n,)."""
-        if viewpoint is None:
-            must = f"'viewpoint' must be given to {type(self).__name__}.fit"
-            raise InvalidInputError(must, "none", "Call fit(X, y, viewpoint=s)")
         groups, self.groups_ = as_labels(viewpoint, n, "viewpoint")
-        return groups > 0
-
-    def _check_cells(self, positive: Bools, favoured: Bools) -> None:
-        """Raise an error if a group has no row of one of the classes."""
-        for g, group in enumerate(self.groups_.tolist()):
-            for c, label in enumerate(self.classes_.tolist()):
-                if not ((favoured == bool(g)) & (positive == bool(c))).any():
-                    must = "Each group of 'viewpoint' must have rows of both classes"
-                    do = "Use more rows, stratify the folds by group and class, or leave this viewpoint out"
-                    raise InvalidInputError(must, f"group {group!r} without a row of class {label!r}", do)
+        for g, c in np.ndindex(2, 2):
+            if not (((groups > 0) == g) & ((labels > 0) == c)).any():
+                must = "Each group of 'viewpoint' must have rows of both classes"
+                group, label = self.groups_.tolist()[g], self.classes_.tolist()[c]
+                do = "Use more rows, stratify the folds by group and class, or leave this viewpoint out"
+                raise InvalidInputError(must, f"group {group!r} without a row of class {label!r}", do)
+        validate_data(self, X, skip_check_array=True)
+        return labels > 0, groups > 0
 
     def _known_groups(self, viewpoint: Any, n: int) -> Bools:
         """Return a mask of the rows of the favoured group at prediction, (n,).
 
         Raise an error if a group was not seen in fit. It is not an error if only one group occurs.
         """
-        if viewpoint is None:
-            must = f"'viewpoint' must be given to {type(self).__name__}, whose predictions differ by group"
-            raise InvalidInputError(must, "none", "Call predict(X, viewpoint=s)")
-        groups = np.asarray(viewpoint).ravel()
-        if groups.shape != (n,):
-            must = f"'viewpoint' must have one entry for each of the {n} rows"
-            raise InvalidInputError(must, f"shape {groups.shape}", f"Pass a vector of length {n}")
+        groups = flat(viewpoint, n, "viewpoint", f"entry for each of the {n} rows")
         first, second = self.groups_.tolist()
-        favoured = groups == second
-        strange = ~favoured & (groups != first)
-        if strange.any():
-            k = int(np.flatnonzero(strange)[0])
+        strange = np.flatnonzero((groups != first) & (groups != second))
+        if len(strange):
             must = f"'viewpoint' must hold the groups seen in fit, {first!r} and {second!r}"
-            raise InvalidInputError(must, f"{groups.tolist()[k]!r} at index {k}", "Code the groups as in fit")
-        return favoured
+            got = f"{groups.tolist()[strange[0]]!r} at index {strange[0]}"
+            raise InvalidInputError(must, got, "Code the groups as in fit")
+        return np.asarray(groups == second)
 
     def _known_matrix(self, X: Any) -> Matrix:
         """Return X at prediction as a matrix; raise an error unless its columns are those seen in fit."""

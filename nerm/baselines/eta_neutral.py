@@ -93,49 +93,80 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         tol = as_positive(self.tol, "tol")
         matrix = as_matrix(X)
         n, d = matrix.shape
-        positive = self._fit_labels(y, n)
-        belonging = self._belonging(viewpoint, X, n, positive)
+        positive, belonging = self._belonging(X, y, viewpoint, n)
         problem = NeutralLikelihood(with_ones(matrix), positive, belonging, eta, lam)
-        found = minimise(problem, tol, int(self.max_iter))
-        p = expit(problem.X @ found.weights)
-        validate_data(self, X, skip_check_array=True)
-        self.coef_, self.intercept_ = found.weights[:d].copy(), float(found.weights[d])
-        self.objective_ = problem.objective(found.weights) * n
-        self.constraints_ = problem.published_constraints(p)
-        self.violation_, self.gradient_norm_ = found.violation, found.gradient_norm
-        self.n_iter_, self.multipliers_ = found.steps, found.multipliers * n
+        w, converged = self._minimise(problem, tol)
+        self.coef_, self.intercept_ = w[:d].copy(), float(w[d])
+        self.objective_ = problem.objective(w) * n
+        self.constraints_ = (problem.rows @ expit(problem.X @ w) + problem.offsets).reshape(2, 2)
         # The order of the constraints: by class, then by group.
         names = ["q_0 = q_1"] if eta == 0 else list(product(self.classes_.tolist(), self.groups_.tolist()))
         self.active_constraints_ = [name for name, m in zip(names, self.multipliers_, strict=True) if m != 0]
-        broken = f"the constraints are violated by {found.violation:.2g}"
-        slope = f"the largest entry of the Lagrangian's gradient is {found.gradient_norm:.2g} (tol {tol:.2g})"
+        broken = f"the constraints are violated by {self.violation_:.2g}"
+        slope = f"the largest entry of the Lagrangian's gradient is {self.gradient_norm_:.2g} (tol {tol:.2g})"
         do = "Raise max_iter, scale the features, or raise lam"
-        self._conclude(found.converged, f"{broken} and {slope} after {found.steps} steps", do)
+        self._conclude(converged, f"{broken} and {slope} after {self.n_iter_} steps", do)
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome, (n,); the viewpoint is not used."""
         return self._known_matrix(X) @ self.coef_ + self.intercept_
 
-    def _belonging(self, viewpoint: Any, X: Any, n: int, positive: Bools) -> Floats:
-        """Return P(v=+1|x_i), (n,): 0 or 1 for a two-valued viewpoint, else the given probabilities."""
-        if hasattr(viewpoint, "predict_proba"):
-            viewpoint = np.asarray(viewpoint.predict_proba(X))[:, -1]
-        elif viewpoint is None or len(np.unique(np.asarray(viewpoint))) <= 2:
-            favoured = self._fit_groups(viewpoint, n)
-            self._check_cells(positive, favoured)
-            return favoured.astype(float)
-        elif np.asarray(viewpoint).dtype.kind not in "fiub":
-            as_labels(viewpoint, n, "viewpoint")  # raises: more than two classes
-        chances = as_vector(viewpoint, n, "viewpoint")
-        outside = (chances < 0) | (chances > 1)
-        if outside.any() or chances.min() == chances.max():
-            k = int(np.flatnonzero(outside)[0]) if outside.any() else 0
+    def _belonging(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Floats]:
+        """Store columns, classes and groups; return a mask of the desired outcome and P(v=+1|x_i), (n,) each.
+
+        The probabilities are 0 or 1 for a two-valued viewpoint, else those that are given.
+        """
+        is_model = hasattr(viewpoint, "predict_proba")
+        values = np.asarray(viewpoint.predict_proba(X)[:, -1] if is_model else viewpoint)
+        if not is_model and (values.dtype.kind not in "fiub" or len(np.unique(values)) <= 2):
+            positive, favoured = self._fit_cells(X, y, viewpoint, n)
+            return positive, favoured.astype(float)
+        labels, self.classes_ = as_labels(y, n)
+        chances = as_vector(values, n, "viewpoint")
+        outside = np.flatnonzero((chances < 0) | (chances > 1))
+        if len(outside) or chances.min() == chances.max():
+            k = outside[0] if len(outside) else 0
             must = "'viewpoint' must hold two groups, or probabilities that vary within [0, 1]"
             got = f"{len(np.unique(chances))} different values, {chances[k]:g} at index {k}"
             do = "Pass two groups, P(v=+1|x) for each row, or a fitted classifier with predict_proba"
             raise InvalidInputError(must, got, do)
         self.groups_ = np.array([-1, 1])
-        return chances
+        validate_data(self, X, skip_check_array=True)
+        return labels > 0, chances
+
+    def _minimise(self, problem: "NeutralLikelihood", tol: float) -> tuple[Floats, bool]:
+        """Minimise F subject to c <= 0 (or c = 0) by the augmented Lagrangian method.
+
+        Each round minimises the augmented Lagrangian to the tolerance ``tol`` and updates the multipliers to
+        mu = max(0, mu + rho c) (without max for an equality). If the violation does not shrink to a quarter
+        in a round, rho is multiplied by 10. After a round, grad F + sum_k mu_k grad c_k is equal to the
+        gradient of the augmented Lagrangian, which is within ``tol``. The remaining optimality conditions,
+        feasibility and complementarity, hold if ``max(c, -mu / rho)`` is 0; its largest absolute value must
+        be within ``tol``.
+
+        Returns the weights, and whether all conditions hold within ``tol``.
+        """
+        w, mu = np.zeros(problem.X.shape[1]), np.zeros(len(problem.A))
+        rho, shortfall, max_steps, self.n_iter_ = 10.0, np.inf, int(self.max_iter), 0
+        while True:
+            options = {"gtol": tol, "maxiter": max_steps - self.n_iter_}
+            given: dict[str, Any] = {"args": (mu, rho), "jac": True, "hess": problem.hessian}
+            found = scipy.optimize.minimize(
+                problem.augmented, w, **given, method="trust-exact", options=options
+            )
+            w, self.n_iter_ = found.x, self.n_iter_ + int(found.nit)
+            mu = problem.multipliers(w, mu, rho)
+            c = problem.constraints(w)
+            violation = float(np.abs(c if problem.equality else np.maximum(c, -mu / rho)).max())
+            self.gradient_norm_ = float(np.abs(found.jac).max())
+            converged = violation <= tol and self.gradient_norm_ <= tol
+            if converged or self.n_iter_ >= max_steps:
+                self.violation_ = float(np.abs(c).max() if problem.equality else np.maximum(c, 0.0).max())
+                self.multipliers_ = mu * problem.n
+                return w, converged
+            if violation > 0.25 * shortfall:
+                rho *= 10.0
+            shortfall = violation
 
 
 class NeutralLikelihood:
@@ -155,18 +186,18 @@ class NeutralLikelihood:
     """
 
     def __init__(self, X: Matrix, positive: Bools, belonging: Floats, eta: float, lam: float) -> None:
-        self.X, self.n, self.eta = X, X.shape[0], eta
+        self.X, self.n = X, X.shape[0]
         self.y = positive.astype(float)
         self.ridge = np.full(X.shape[1], lam / self.n)
         self.ridge[-1] = 0.0
-        self.averages = np.stack([(1.0 - belonging) / (1.0 - belonging).sum(), belonging / belonging.sum()])
+        averages = np.stack([(1.0 - belonging) / (1.0 - belonging).sum(), belonging / belonging.sum()])
+        rows = averages - (1.0 + eta) / self.n
+        #: The published constraints are rows . p + offsets, by class and group.
+        self.rows, self.offsets = np.concatenate([-rows, rows]), np.array([-eta, -eta, 0.0, 0.0])
         self.equality = eta == 0
+        self.A, self.offset = self.rows, self.offsets
         if self.equality:
-            self.A, self.offset = (self.averages[1] - self.averages[0])[None, :], np.zeros(1)
-        else:
-            rows = self.averages - (1.0 + eta) / self.n
-            self.A = np.concatenate([-rows, rows])
-            self.offset = np.array([-eta, -eta, 0.0, 0.0])
+            self.A, self.offset = np.diff(averages, axis=0), np.zeros(1)
 
     def objective(self, w: Floats) -> float:
         """Return F(w)."""
@@ -207,48 +238,3 @@ class NeutralLikelihood:
         weights = slope / self.n + (m @ self.A) * slope * (1 - 2 * p)
         gram = self.X.T @ (sp.diags_array(weights) @ self.X)
         return dense(gram) + rho * (jacobian.T @ jacobian) + np.diag(self.ridge)
-
-    def published_constraints(self, p: Floats) -> Floats:
-        """Return q_v(y) - (1 + eta) r(y) for probabilities p, (2, 2): rows y = 0, 1; columns v = 0, 1."""
-        q, r = self.averages @ p, p.mean()
-        return np.stack([(1 - q) - (1 + self.eta) * (1 - r), q - (1 + self.eta) * r])
-
-
-@dataclass(frozen=True)
-class Minimum:
-    """The final point of `minimise`, and its violation of the optimality conditions."""
-
-    weights: Floats
-    multipliers: Floats
-    violation: float  #: largest constraint violation
-    gradient_norm: float  #: largest entry of the Lagrangian's gradient
-    steps: int
-    converged: bool
-
-
-def minimise(problem: NeutralLikelihood, tol: float, max_steps: int) -> Minimum:
-    """Minimise F subject to c <= 0 (or c = 0) by the augmented Lagrangian method.
-
-    Each round minimises the augmented Lagrangian to the tolerance ``tol`` and updates the multipliers to
-    mu = max(0, mu + rho c) (without max for an equality). If the violation does not shrink to a quarter in a
-    round, rho is multiplied by 10. After a round, grad F + sum_k mu_k grad c_k is equal to the gradient of
-    the augmented Lagrangian, which is within ``tol``. The remaining optimality conditions, feasibility and
-    complementarity, hold if ``max(c, -mu / rho)`` is 0; its largest absolute value must be within ``tol``.
-    """
-    w, mu = np.zeros(problem.X.shape[1]), np.zeros(len(problem.offset))
-    rho, shortfall, steps = 10.0, np.inf, 0
-    while True:
-        options = {"gtol": tol, "maxiter": max_steps - steps}
-        given: dict[str, Any] = {"args": (mu, rho), "jac": True, "hess": problem.hessian}
-        found = scipy.optimize.minimize(problem.augmented, w, **given, method="trust-exact", options=options)
-        w, steps = found.x, steps + int(found.nit)
-        mu = problem.multipliers(w, mu, rho)
-        norm, c = float(np.abs(found.jac).max()), problem.constraints(w)
-        violation = float(np.abs(c if problem.equality else np.maximum(c, -mu / rho)).max())
-        converged = violation <= tol and norm <= tol
-        if converged or steps >= max_steps:
-            broken = float(np.abs(c).max() if problem.equality else np.maximum(c, 0.0).max())
-            return Minimum(w, mu, broken, norm, steps, converged)
-        if violation > 0.25 * shortfall:
-            rho *= 10.0
-        shortfall = violation

@@ -10,7 +10,9 @@ from sklearn.utils.validation import validate_data
 from nerm.baselines.base import GroupClassifier
 from nerm.datasets.coding import Levels, as_frame
 from nerm.errors import InvalidInputError
+from nerm.splitting import as_count
 from nerm.typing import Bools, Floats, Ints
+from nerm.validation import as_labels
 
 
 def _columns(X: Any) -> list[Any]:
@@ -95,12 +97,11 @@ class NominalNaiveBayes(GroupClassifier):
         """Count the rows by class and value."""
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)
-        positive = self._fit_labels(y, len(codes))
+        labels, self.classes_ = as_labels(y, len(codes))
         validate_data(self, X, skip_check_array=True)
-        self.counts_ = np.bincount(positive, minlength=2).astype(float)
-        self._odds = self._nominal.log_odds(codes, positive)
-        margins = np.where(positive, 1.0, -1.0) * self.decision_function(X)
-        self.objective_ = float(np.logaddexp(0.0, -margins).sum())
+        self.counts_ = np.bincount(labels > 0, minlength=2).astype(float)
+        self._odds = self._nominal.log_odds(codes, labels > 0)
+        self.objective_ = float(np.logaddexp(0.0, -labels * self.decision_function(X)).sum())
         self.n_iter_, self.converged_ = 0, True
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
@@ -169,20 +170,18 @@ class CV2NB(GroupClassifier):
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Count the rows, then change the class counts until the discrimination is at most 0."""
-        if self.max_iter is not None and (int(self.max_iter) != self.max_iter or self.max_iter < 0):
-            must = "'max_iter' must be None or a whole number, at least 0"
-            raise InvalidInputError(must, repr(self.max_iter), "Use None for no limit")
+        if self.max_iter is not None:
+            as_count(self.max_iter, "max_iter", 0, do="Use None for no limit")
         self._nominal = NominalCodes(X)
         codes = self._nominal.codes(X)
         positive, favoured = self._fit_cells(X, y, viewpoint, len(codes))
-        self._odds = [self._nominal.log_odds(codes[rows], positive[rows]) for rows in (~favoured, favoured)]
-        features = [self._odds[s][codes[favoured == bool(s)]].sum(axis=1) for s in (0, 1)]
-        cells = [[(positive == bool(c)) & (favoured == bool(s)) for s in (0, 1)] for c in (0, 1)]
-        counts = np.array(cells).sum(axis=2)
+        groups = (~favoured, favoured)
+        self._odds = [self._nominal.log_odds(codes[rows], positive[rows]) for rows in groups]
+        features = [odds[codes[rows]].sum(axis=1) for odds, rows in zip(self._odds, groups, strict=True)]
+        counts = np.bincount(2 * positive + favoured, minlength=4).reshape(2, 2)
         self._balance([np.sort(f) for f in features], counts.astype(float), int(positive.sum()))
-        reached = (
-            f"the discrimination is still {self.objective_:.3g} and the next step would make a count negative"
-        )
+        left = f"the discrimination is still {self.objective_:.3g}"
+        reached = f"{left} and the next step would make a count negative"
         stopped = self.objective_ <= 0 or self.n_iter_ == self.max_iter  # max_iter reached: no warning
         self._conclude(stopped, reached, "The trace in trace_ shows how it fell")
         self.converged_ = self.objective_ <= 0
@@ -207,16 +206,13 @@ class CV2NB(GroupClassifier):
             below = [np.searchsorted(f, -t, side="right") for f, t in zip(features, prior, strict=True)]
             return sizes - np.array(below)
 
-        rates = predicted(counts) / sizes
-        top = 1 if rates[1] >= rates[0] else 0  # the column of N for s = 1 in the algorithm
-        low = 1 - top
+        N, trace = counts.copy(), []
+        low, top = np.argsort(predicted(N) / sizes, kind="stable")  # the columns of N for s = 0 and s = 1
         self.favoured_ = self.groups_[top]
-        N = counts.copy()
-        trace: list[tuple[Floats, float, int]] = []
         while True:
             hits = predicted(N)
             disc = float(hits[top] / sizes[top] - hits[low] / sizes[low])
-            trace.append((N.copy(), disc, int(hits.sum())))
+            trace.append({"counts": N.copy(), "discrimination": disc, "positives": int(hits.sum())})
             if disc <= 0 or len(trace) - 1 == self.max_iter:
                 break
             if hits.sum() < positives:
@@ -225,10 +221,7 @@ class CV2NB(GroupClassifier):
                 N[:, top] += 0.01 * N[1, low] * np.array([1.0, -1.0])
             if N.min() < 0:
                 break
-        names = ("counts", "discrimination", "positives")
-        self.trace_ = {
-            name: np.array(values) for name, values in zip(names, zip(*trace, strict=True), strict=True)
-        }
+        self.trace_ = {name: np.array([step[name] for step in trace]) for name in trace[0]}
         self.counts_ = self.trace_["counts"][-1]
         self.objective_, self.n_iter_ = disc, len(trace) - 1
 

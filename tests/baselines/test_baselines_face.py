@@ -139,9 +139,8 @@ def test_unfitted(model):
 
 @named(WITH_GROUPS)
 def test_viewpoints_of_fit(model):
-    name = type(model).__name__
     assert sentence_of(lambda: clone(model).fit(X, Y)) == (
-        f"'viewpoint' must be given to {name}.fit. Got none. Call fit(X, y, viewpoint=s)."
+        "'viewpoint' must have one label for each of the 90 rows. Got None. Pass viewpoint=...."
     )
     assert sentence_of(lambda: clone(model).fit(X, Y, viewpoint=np.ones(90))) == (
         "'viewpoint' must hold exactly two classes. Got a single class: 1.0. Select or merge classes so "
@@ -159,10 +158,8 @@ def test_viewpoints_of_fit(model):
 @named(BY_GROUP)
 def test_viewpoints_of_predict(model):
     fitted = clone(model).fit(X, Y, viewpoint=S)
-    name = type(model).__name__
     assert sentence_of(lambda: fitted.predict(X)) == (
-        f"'viewpoint' must be given to {name}, whose predictions differ by group. Got none. "
-        "Call predict(X, viewpoint=s)."
+        "'viewpoint' must have one entry for each of the 90 rows. Got None. Pass viewpoint=...."
     )
     assert sentence_of(lambda: fitted.predict(X, viewpoint=S[:5])) == (
         "'viewpoint' must have one entry for each of the 90 rows. Got shape (5,). Pass a vector of length 90."
