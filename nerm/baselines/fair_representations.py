@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds
 from scipy.special import softmax
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from nerm.baselines.base import GroupClassifier, lbfgs
 from nerm.splitting import as_count
@@ -60,9 +59,8 @@ class Prototypes:
         """
         rows = random.randint(self.n, size=(self.K, min(10, self.n)))
         P = np.vstack([np.asarray(self.X[few].mean(axis=0)) for few in rows])
-        return np.concatenate(
-            [P.ravel(), np.clip(self.y[rows].mean(axis=1), 0.05, 0.95), np.ones(2 * self.d)]
-        )
+        w = np.clip(self.y[rows].mean(axis=1), 0.05, 0.95)
+        return np.concatenate([P.ravel(), w, np.ones(2 * self.d)])
 
     @staticmethod
     def assign(X: Matrix, favoured: Bools, P: Floats, alpha: Floats) -> Floats:
@@ -235,7 +233,7 @@ class LearningFairRepresentations(GroupClassifier):
             left = max(int(self.max_iter) - steps, 1)
             found = lbfgs(smoothed, point, n, tol, left, memory=20, bounds=bounds)
             point, steps = found.x, steps + max(int(found.nit), 1)
-            inside = np.clip(point - smoothed(point)[1] / n, bounds.lb, bounds.ub)
+            inside = np.clip(point - found.jac, bounds.lb, bounds.ub)
             renewed = problem.renew(point, multipliers, stiffness)
             unsettled = float(np.abs(renewed - multipliers).max() / stiffness)
             residual = max(float(np.abs(point - inside).max()), 10 * unsettled)
@@ -248,7 +246,6 @@ class LearningFairRepresentations(GroupClassifier):
 
     def transform(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the assignments M of the rows to the prototypes, (n, K); each row sums to 1."""
-        check_is_fitted(self)
         matrix = self._known_matrix(X)
         favoured = self._known_groups(viewpoint, matrix.shape[0])
         return Prototypes.assign(matrix, favoured, self.prototypes_, self.alpha_)

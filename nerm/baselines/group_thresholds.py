@@ -1,11 +1,9 @@
 """One threshold per group on the scores of any classifier; the unprocessing of Cruz and Hardt (2024)."""
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -14,57 +12,40 @@ from sklearn.utils.validation import check_is_fitted
 from nerm import metrics
 from nerm.baselines.base import GroupClassifier, base_classifier, scores_of, viewpoint_for
 from nerm.errors import InvalidInputError
+from nerm.metric_registry import limitable
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import check_known
+from nerm.weights import resolve
 
 
-@dataclass(frozen=True, eq=False)
-class Cuts:
+class Cuts(NamedTuple):
     """All thresholds of one group that give different predictions, in decreasing order.
 
-    Each attribute is an array with one entry per threshold. The first threshold accepts no row (predicts the
-    desired outcome for none), the last accepts all rows.
+    The arrays have one entry per threshold. The first threshold accepts no row (predicts the desired outcome
+    for none), the last accepts all rows.
     """
 
-    accepted: Ints  #: number of accepted rows
-    wanted: Ints  #: number of accepted rows whose label is the desired outcome
     thresholds: Floats
-
-    @property
-    def hits(self) -> Ints:
-        """Number of correctly predicted rows, up to an additive constant."""
-        return 2 * self.wanted - self.accepted
-
-    @property
-    def unwanted(self) -> Ints:
-        """Number of accepted rows whose label is not the desired outcome."""
-        return self.accepted - self.wanted
+    hits: Ints  #: number of correctly predicted rows, up to an additive constant
+    statistics: list[Floats]  #: one nondecreasing array per neutrality weight u: sum of u_i sign(f_i - t)
 
 
-def cuts(scores: Floats, positive: Bools) -> Cuts:
-    """Return the cuts of one group's scores, (n,); rows with equal scores are never separated."""
+def cuts(scores: Floats, positive: Bools, weights: list[Floats]) -> Cuts:
+    """Return the cuts of one group; rows with equal scores are never separated.
+
+    Scores, the mask of the desired outcome and each of the neutrality weights are (n,). Weights are constant
+    on the rows with the desired outcome, and on the others.
+    """
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]
-    accepted = np.concatenate([[0], np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, [len(ranked)]])
+    accepted = np.concatenate([[0], np.flatnonzero(np.diff(ranked)) + 1, [len(ranked)]])
     wanted = np.concatenate([[0], np.cumsum(positive[order])])[accepted]
+    unwanted = accepted - wanted
     edges = np.concatenate([[ranked[0] + 1.0], ranked[accepted[:-1]], [ranked[-1] - 1.0]])
     middle = edges[:-1] / 2 + edges[1:] / 2
-    return Cuts(accepted, wanted, np.where(middle < edges[:-1], middle, edges[1:]))
-
-
-def _share(counts: Ints) -> Floats:
-    return counts / counts[-1]
-
-
-#: For each measure, the statistics of a group whose difference between the groups is the measure. A statistic
-#: is a function (cuts of the group, number of all rows) -> array over the cuts, which is nondecreasing.
-STATISTICS: dict[str, tuple[Callable[[Cuts, int], Floats], ...]] = {
-    "calders_verwer_score": (lambda cuts, n: _share(cuts.accepted),),
-    "neutrality_risk": (lambda cuts, n: (2 * cuts.accepted - cuts.accepted[-1]) / n,),
-    "equal_opportunity_difference": (lambda cuts, n: _share(cuts.wanted),),
-    "predictive_equality_difference": (lambda cuts, n: _share(cuts.unwanted),),
-    "equalized_odds_difference": (lambda cuts, n: _share(cuts.wanted), lambda cuts, n: _share(cuts.unwanted)),
-}
+    sums = [u[positive][0] * wanted + u[~positive][0] * unwanted for u in weights]
+    thresholds = np.where(middle < edges[:-1], middle, edges[1:])
+    return Cuts(thresholds, wanted - unwanted, [2 * total - total[-1] for total in sums])
 
 
 @dataclass(eq=False, repr=False)
@@ -73,11 +54,12 @@ class GroupThresholds(GroupClassifier):
 
     ``max over (t_0, t_1) of accuracy(f(x_i) > t_{v_i})  subject to  |measure| <= limit``
 
-    The optimum over all pairs of thresholds is exact and takes O(n log n) time. A measure is the difference
-    of a statistic between the groups, and the statistic is monotone in the threshold. So for each threshold
-    of one group, the allowed thresholds of the other form an interval, and a table gives the most accurate
-    one of the interval. Predictions are deterministic, unlike those of randomised thresholds (Hardt, Price
-    and Srebro, 2016), and they need the viewpoint.
+    The optimum over all pairs of thresholds is exact and takes O(n log n) time. A measure is a weighted
+    agreement of predictions and groups (see `nerm.weights`): the difference of a statistic between the
+    groups, which is monotone in the threshold. So for each threshold of one group, the allowed thresholds of
+    the other form an interval, and a table gives the most accurate one of the interval. Predictions are
+    deterministic, unlike those of randomised thresholds (Hardt, Price and Srebro, 2016), and they need the
+    viewpoint.
 
     ``decision_function`` is f(x) - t_v.
 
@@ -124,18 +106,20 @@ class GroupThresholds(GroupClassifier):
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Fit the classifier if it is not fitted, then find the best pair of thresholds."""
-        check_known(self.measure, "'measure'", STATISTICS)
+        known = {name: metric for name, metric in limitable().items() if metric.is_agreement}
+        check_known(self.measure, "'measure'", known)
         if not self.limit >= 0:
             must = "'limit' must be at least 0"
             raise InvalidInputError(must, repr(self.limit), "Use math.inf for no limit")
         _, positive, favoured = self._prepare(X, y, viewpoint)
         self.model_ = self._fitted(X, y, viewpoint)
         scores = scores_of(self.model_, X, viewpoint)
-        groups = [cuts(scores[favoured == bool(g)], positive[favoured == bool(g)]) for g in (0, 1)]
-        i, j = self._best(groups, len(scores))
-        self.thresholds_ = np.array([groups[0].thresholds[i], groups[1].thresholds[j]])
+        labels, sides = np.where(positive, 1, -1), np.where(favoured, 1, -1)
+        weights = [resolve(name, labels, sides) / len(sides) for name in known[self.measure].weights]
+        groups = [cuts(scores[g], positive[g], [u[g] for u in weights]) for g in (~favoured, favoured)]
+        self.thresholds_ = np.array(self._best(*groups))
         shifted = scores - self.thresholds_[favoured.astype(int)]
-        report = metrics.report(positive, shifted, np.where(favoured, 1, -1))
+        report = metrics.report(labels, shifted, sides)
         self.neutrality_, self.objective_ = report[self.measure], report.accuracy
         self.n_iter_, self.converged_ = 1, True
 
@@ -156,16 +140,12 @@ class GroupThresholds(GroupClassifier):
         model = base_classifier(self.estimator)
         return model.fit(X, y, **viewpoint_for(model.fit, viewpoint))
 
-    def _best(self, groups: list[Cuts], n: int) -> tuple[int, int]:
-        """Return the indices of the most accurate pair of cuts within the limit, one per group.
-
-        `n` is the number of rows in both groups.
-        """
-        first, second = groups
-        pairs = [(statistic(first, n), statistic(second, n)) for statistic in STATISTICS[self.measure]]
+    def _best(self, first: Cuts, second: Cuts) -> tuple[float, float]:
+        """Return the most accurate pair of thresholds within the limit, one per group."""
+        pairs = list(zip(first.statistics, second.statistics, strict=True))
         within = self.limit + 8 * np.finfo(float).eps  # allow for rounding errors of the statistics
-        low = reduce(np.maximum, [np.searchsorted(b, a - within, side="left") for a, b in pairs])
-        high = reduce(np.minimum, [np.searchsorted(b, a + within, side="right") for a, b in pairs])
+        low = np.max([np.searchsorted(b, a - within, side="left") for a, b in pairs], axis=0)
+        high = np.min([np.searchsorted(b, a + within, side="right") for a, b in pairs], axis=0)
         allowed = np.flatnonzero(low < high)
         if len(allowed) == 0:
             a, b = pairs[0]
@@ -175,7 +155,8 @@ class GroupThresholds(GroupClassifier):
             raise InvalidInputError(must, repr(self.limit), "Raise it")
         low, high = low[allowed], high[allowed]
         best = int(np.argmax(first.hits[allowed] + largest(second.hits, low, high)))
-        return int(allowed[best]), int(low[best] + np.argmax(second.hits[low[best] : high[best]]))
+        partner = low[best] + np.argmax(second.hits[low[best] : high[best]])
+        return first.thresholds[allowed[best]], second.thresholds[partner]
 
 
 def largest(values: Ints, low: Ints, high: Ints) -> Ints:

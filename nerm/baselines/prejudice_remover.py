@@ -7,7 +7,6 @@ import numpy as np
 from scipy.special import expit, rel_entr
 
 from nerm.baselines.base import GroupClassifier, lbfgs, with_ones
-from nerm.errors import InvalidInputError
 from nerm.typing import Bools, Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive
 
@@ -38,7 +37,7 @@ class PrejudiceRemover(GroupClassifier):
     max_iter : int
         Maximal number of L-BFGS steps.
     warm_start : bool
-        Whether to start from the previous fit instead of from zero.
+        Whether to start from the previous fit, on the same columns, instead of from zero.
 
     Attributes
     ----------
@@ -75,24 +74,21 @@ class PrejudiceRemover(GroupClassifier):
         """Minimise L by L-BFGS."""
         eta, lam = as_nonnegative(self.eta, "eta"), as_nonnegative(self.lam, "lam")
         tol = as_positive(self.tol, "tol")
+        warm = self.warm_start and hasattr(self, "coef_")
+        if warm:
+            self._check_columns(X)
         matrix, positive, favoured = self._prepare(X, y, viewpoint)
         n, d = matrix.shape
-        start = np.zeros((2, d + 1))
-        if self.warm_start and "coef_" in vars(self):
-            before = np.column_stack([vars(self)["coef_"], vars(self)["intercept_"]])
-            if before.shape != start.shape:
-                must = f"'X' must keep its {before.shape[1] - 1} columns when warm_start is True"
-                raise InvalidInputError(must, f"{d} columns", "Use warm_start=False for other data")
-            start = before
+        start = np.column_stack([self.coef_, self.intercept_]) if warm else np.zeros((2, d + 1))
         problem = Prejudice(matrix, positive, favoured, eta, lam)
         found = lbfgs(problem.value_and_gradient, start.ravel(), n, tol, int(self.max_iter), memory=30)
-        value, gradient = problem.value_and_gradient(found.x)
         weights = found.x.reshape(2, d + 1)
-        self.coef_, self.intercept_ = weights[:, :d].copy(), weights[:, d].copy()
-        self.objective_ = float(value)
+        self.coef_: Floats = weights[:, :d].copy()
+        self.intercept_: Floats = weights[:, d].copy()
+        self.objective_ = float(found.fun * n)
         self.mutual_information_ = problem.mutual_information(found.x)
         self.n_iter_ = int(found.nit)
-        self.gradient_norm_ = float(np.abs(gradient).max() / n)
+        self.gradient_norm_ = float(np.abs(found.jac).max())
         reached = f"the largest entry of the gradient is {self.gradient_norm_:.2g} after {self.n_iter_} steps"
         do = "Raise max_iter, scale the features, or raise lam"
         self._conclude(self.gradient_norm_ <= tol, f"{reached}, tol is {tol:.2g}", do)

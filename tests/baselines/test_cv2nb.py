@@ -215,6 +215,5 @@ def test_other_columns_at_predict():
     with pytest.raises(InvalidInputError) as caught:
         CV2NB(max_iter=-1).fit([[0], [1], [0], [1]], [0, 1, 0, 1], viewpoint=[0, 0, 1, 1])
     assert (
-        str(caught.value)
-        == "'max_iter' must be a whole number, at least 0. Got -1. Use None for no limit."
+        str(caught.value) == "'max_iter' must be a whole number, at least 0. Got -1. Use None for no limit."
     )
