@@ -115,8 +115,8 @@ def load(
     n, random_state
         For ``"synthetic"``: the number of rows (default 1000), and a seed for ``numpy.random.default_rng``.
     path
-        For ``"dutch"``: the user's ARFF file. For ``"news"``: the user's CSV file; needed only if it is not
-        in `data_home` or in the folder NERM_DATA.
+        For ``"dutch"``: the user's ARFF file. For ``"news"``: the user's CSV file. Needed only if the file is
+        not in `data_home` or in the folder NERM_DATA.
     data_home
         A folder with the published files (plain or gzip). It is searched before the folder that the
         environment variable NERM_DATA names. scikit-learn also stores its OpenML downloads there. If the

@@ -34,8 +34,8 @@ class DataUnavailableError(InvalidInputError, FileNotFoundError):
     ...     load("dutch", path="nowhere.arff")
     ... except FileNotFoundError as error:
     ...     print(error)
-    'path' must name the ARFF file of the Dutch census, which cannot be downloaded. Got no file at
-    nowhere.arff. Get dutch_census_2001.arff ...
+    'path' must name the file dutch_census_2001.arff, which cannot be downloaded. Got no file at
+    nowhere.arff. Get it under IPUMS's terms and call load('dutch', path=…).
     """
 
 
@@ -81,17 +81,6 @@ def read_bytes(path: Path) -> bytes:
         return gzip.decompress(content)
 
 
-def read_verified(path: Path, sha256: str) -> str:
-    """Return the text of a published file; raise an error if its checksum differs."""
-    content = read_bytes(path)
-    found = hashlib.sha256(content).hexdigest()
-    if found != sha256:
-        must = f"{path} must be the published file (sha256 {sha256[:12]}… unzipped)"
-        do = "The file is truncated or changed: download it again, or remove it to load from OpenML"
-        raise InvalidInputError(must, f"sha256 {found[:12]}… over {len(content)} bytes", do)
-    return content.decode("utf-8")
-
-
 def digest(frame: Any) -> str:
     """Return a checksum of a table's column names and values, independent of the pandas version."""
     check = hashlib.sha256()
@@ -103,18 +92,19 @@ def digest(frame: Any) -> str:
     return check.hexdigest()
 
 
-def fetch_openml_frame(name: str, data_id: int, file: str, data_home: str | os.PathLike[str] | None) -> Any:
+def fetch_openml_frame(about: dict[str, Any], data_home: Any) -> Any:
     """Return a data set of OpenML as a DataFrame; scikit-learn downloads it once and caches it."""
     from http.client import HTTPException
 
     from sklearn.datasets import fetch_openml
 
+    file, number = about["file"], about["openml"]
     try:
-        return fetch_openml(data_id=data_id, as_frame=True, data_home=data_home and str(data_home)).frame
+        return fetch_openml(data_id=number, as_frame=True, data_home=data_home and str(data_home)).frame
     except (OSError, HTTPException, ValueError) as error:  # OpenML's own errors are ValueErrors
         looked = ", ".join(str(home) for home in homes(data_home)) or "no folder (NERM_DATA is not set)"
         raise DataUnavailableError(
-            f"{name!r} must be on this machine or within reach of OpenML (id {data_id})",
+            f"{about['name']!r} must be on this machine or within reach of OpenML (id {number})",
             f"no {file} or {file}.gz in {looked}, and OpenML answered {type(error).__name__}: {error}",
             f"Go online, or put the UCI file {file} in a folder and name it in NERM_DATA or data_home",
         ) from None  # the message contains the network error
@@ -122,27 +112,35 @@ def fetch_openml_frame(name: str, data_id: int, file: str, data_home: str | os.P
 
 def read_uci(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
     """Return (table, source) of a UCI file; if it is not found, read the same table from OpenML."""
-    file = about["file"]
-    where = find(about["name"], file, data_home)
-    if where is not None:
-        text = io.StringIO(read_verified(where, about["sha256"]))
-        read = pd.read_csv(text, names=about["columns"], keep_default_na=False, **about["csv"])
-        return _uci_types(about, _decoded(read, about.get("codes", {}))), f"UCI file {file}"
-    served = fetch_openml_frame(about["name"], about["openml"], file, data_home)
-    must = (
-        f"OpenML data set {about['openml']} must be the published {file} (checksum {about['digest'][:12]}…)"
-    )
-    do = f"Put the UCI file {file} in a folder and name it in NERM_DATA or data_home"
+    where = find(about["name"], about["file"], data_home)
+    if where is None:
+        return _openml_table(about, data_home), f"OpenML {about['openml']}"
+    content = read_bytes(where)
+    found = hashlib.sha256(content).hexdigest()
+    if found != about["sha256"]:
+        must = f"{where} must be the published file (sha256 {about['sha256'][:12]}… unzipped)"
+        do = "The file is truncated or changed: download it again, or remove it to load from OpenML"
+        raise InvalidInputError(must, f"sha256 {found[:12]}… over {len(content)} bytes", do)
+    read = pd.read_csv(io.BytesIO(content), names=about["columns"], keep_default_na=False, **about["csv"])
+    return _typed(about, _decoded(read, about.get("codes", {}))), f"UCI file {about['file']}"
+
+
+def _openml_table(about: dict[str, Any], data_home: Any) -> Any:
+    """Return the table of a UCI file from OpenML; raise an error if it is not the published one."""
+    served = fetch_openml_frame(about, data_home)
+    which = f"OpenML data set {about['openml']} must be the published {about['file']}"
+    must = f"{which} (checksum {about['digest'][:12]}…)"
+    do = f"Put the UCI file {about['file']} in a folder and name it in NERM_DATA or data_home"
     try:
         renamed = served.rename(columns=about.get("openml_columns", {})).iloc[: about.get("rows")]
-        frame = _uci_types(about, _decoded(renamed, about.get("openml_codes", {})))
+        frame = _typed(about, _decoded(renamed, about.get("openml_codes", {})))
     except (KeyError, ValueError, TypeError) as error:
         got = f"a frame of shape {served.shape} that does not map to it ({error})"
         raise InvalidInputError(must, got, do) from error
     found = digest(frame)
     if found != about["digest"]:
         raise InvalidInputError(must, f"a frame of shape {frame.shape} with checksum {found[:12]}…", do)
-    return frame, f"OpenML {about['openml']}"
+    return frame
 
 
 def _decoded(frame: Any, codes: dict[str, dict[str, str]]) -> Any:
@@ -150,72 +148,65 @@ def _decoded(frame: Any, codes: dict[str, dict[str, str]]) -> Any:
     return frame.assign(**{column: frame[column].astype(str).map(words) for column, words in codes.items()})
 
 
-def _uci_types(about: dict[str, Any], frame: Any) -> Any:
+def _typed(about: dict[str, Any], frame: Any) -> Any:
     """Return the published columns, in order, as integers or as alphabetically sorted categories."""
     typed = {}
     for column in about["columns"]:
-        series = frame[column]
-        if column in about["numbers"]:
-            typed[column] = series.astype("int64").to_numpy()
-        else:
-            values = series.astype(object).where(series.notna().to_numpy(), None)
-            categories = sorted({value for value in values if value is not None})
-            typed[column] = pd.Categorical(values, categories=categories)
-    return pd.DataFrame(typed)
+        is_number = column in about["numbers"]
+        typed[column] = frame[column].astype("int64") if is_number else pd.Categorical(list(frame[column]))
+    return pd.DataFrame(typed).reset_index(drop=True)
 
 
 def read_acs_income(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return (table, source) of ACSIncome (Ding et al., 2021), from acs_income.csv or from OpenML."""
+    """Return (table, source) of ACSIncome (Ding et al., 2021), from acs_income.csv or from OpenML.
+
+    The features are integers or categories; a further column says if the income is above 50,000.
+    """
     where = find(about["name"], about["file"], data_home)
     if where is None:
-        served = fetch_openml_frame(about["name"], about["openml"], about["file"], data_home)
-        return _acs_types(about, served, "OpenML"), f"OpenML {about['openml']}"
-    with readable(where, "CSV"):
-        return _acs_types(about, pd.read_csv(where), str(where)), f"file {about['file']}"
-
-
-def _acs_types(about: dict[str, Any], frame: Any, where: str) -> Any:
-    """Return the features as integers or categories, and a column that says if the income is above 50,000.
-
-    `where` names the origin of the table in error messages.
-    """
-    features = about["columns"][:-1]
-    must = f"{where} must have the columns of ACSIncome"
+        frame, source = fetch_openml_frame(about, data_home), f"OpenML {about['openml']}"
+    else:
+        with readable(where, "CSV"):
+            frame, source = pd.read_csv(where), f"file {about['file']}"
+    origin, features = where or "OpenML", about["columns"][:-1]
+    must = f"{origin} must have the columns of ACSIncome"
     _check_columns(frame, [*features, "PINCP"], must, "Use the names of folktables or fairlearn")
     numbers = frame[features].apply(pd.to_numeric, errors="coerce")
     for row, j in np.argwhere((numbers % 1 != 0).to_numpy())[:1]:  # true for nan
-        must, got = f"{features[j]!r} of {where} must hold whole numbers", repr(frame[features[j]].iloc[row])
+        must, got = f"{features[j]!r} of {origin} must hold whole numbers", repr(frame[features[j]].iloc[row])
         raise InvalidInputError(must, f"{got} in row {row}", "Use the published table")
-    codes = numbers.astype("int64")
-    found = {
-        column: codes[column] if column in about["numbers"] else pd.Categorical(codes[column].astype(str))
-        for column in features
-    }
-    names = np.where(frame["PINCP"].astype(float) > about["income_above"], ">50K", "<=50K")
-    return pd.DataFrame(found).assign(income=pd.Categorical(names, categories=["<=50K", ">50K"]))
+    words = {column: str for column in features if column not in about["numbers"]}
+    income = np.where(frame["PINCP"].astype(float) > about["income_above"], ">50K", "<=50K")
+    return _typed(about, numbers.astype("int64").astype(words).assign(income=income)), source
+
+
+def users_file(about: dict[str, Any], path: Any, data_home: Any) -> Path:
+    """Return the path of a file that cannot be downloaded: `path`, or the file in a folder of `homes`."""
+    where = find(about["name"], about["file"], data_home) if path is None else Path(path).expanduser()
+    if where is None or not where.is_file():
+        missing = "no path, and no such file in data_home or in the folder that NERM_DATA names"
+        must = f"'path' must name the file {about['file']}, which cannot be downloaded"
+        do = f"Get it {about['origin']} and call load({about['name']!r}, path=…)"
+        raise DataUnavailableError(must, missing if where is None else f"no file at {where}", do)
+    return where
 
 
 def read_dutch(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
     """Return (table, source) of the Dutch census of 2001, from the user's ARFF file; all are categories."""
     from scipy.io import arff
 
-    where = None if path is None else Path(path).expanduser()
-    if where is None or not where.is_file():
-        must = "'path' must name the ARFF file of the Dutch census, which cannot be downloaded"
-        do = "Get dutch_census_2001.arff under IPUMS's terms and call load('dutch', path=…)"
-        raise DataUnavailableError(must, "no path" if where is None else f"no file at {where}", do)
+    where = users_file(about, path, data_home)
     with readable(where, "ARFF"):
         data, _ = arff.loadarff(io.StringIO(read_bytes(where).decode("utf-8")))
-    columns = {name: pd.Categorical([_label(value) for value in data[name]]) for name in data.dtype.names}
-    frame = pd.DataFrame(columns)
-    must = f"{where} must have the {len(about['columns'])} columns of dutch_census_2001.arff"
+    frame = pd.DataFrame(data).map(_label).astype("category")
+    must = f"{where} must have the {len(about['columns'])} columns of {about['file']}"
     _check_columns(frame, about["columns"], must, "Check that it is the file of the Dutch census")
     occupations = sorted(set(frame["occupation"].dropna()))
     if occupations != ["2_1", "5_4_9"]:
         must = f"'occupation' in {where} must hold the two classes '2_1' and '5_4_9'"
         got = ", ".join(map(repr, occupations[:5])) or "no class"
         raise InvalidInputError(must, got, "Use the file whose target is already reduced to these two")
-    return frame[about["columns"]], str(path)
+    return frame[about["columns"]], str(where)
 
 
 def _label(value: Any) -> str | None:
@@ -230,12 +221,7 @@ def read_news(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, st
 
     The column "type" is the political side of the sentence's outlet.
     """
-    where = find(about["name"], about["file"], data_home) if path is None else Path(path).expanduser()
-    if where is None or not where.is_file():
-        missing = "no path, and none in the folder that NERM_DATA names"
-        got = missing if where is None else f"no file at {where}"
-        do = f"Get {about['file']} from {about['repository']} and call load('news', path=…)"
-        raise DataUnavailableError("'path' must name the file of the news sentences", got, do)
+    where = users_file(about, path, data_home)
     with readable(where, "CSV"):
         text = io.StringIO(read_bytes(where).decode("utf-8-sig"))
         frame = pd.read_csv(text, sep=";", dtype=object, keep_default_na=False, na_values=[""])

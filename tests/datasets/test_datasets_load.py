@@ -249,18 +249,20 @@ def test_dutch_reads_the_users_file(tmp_path):
     assert data.X.shape == (3, 10)
     assert data.X["age"].isna().tolist() == [False, False, True]
     assert "this one 3" in data.description
+    in_folder = load("dutch", data_home=tmp_path)
+    pd.testing.assert_frame_equal(in_folder.frame, data.frame)
 
 
 def test_dutch_refusals(tmp_path):
     path = tmp_path / "d.arff"
     with pytest.raises(
         InvalidInputError,
-        match=r"'path' must name the ARFF file of the Dutch census, .* Got no path\. Get dutch_census",
+        match=r"'path' must name the file dutch_census_2001\.arff, .* Got no path, and no such file in .*\. Get it under",
     ):
         load("dutch")
     with pytest.raises(
         DataUnavailableError,
-        match=r"Got no file at .*d\.arff\. Get dutch_census_2001\.arff under IPUMS's terms",
+        match=r"Got no file at .*d\.arff\. Get it under IPUMS's terms and call load\('dutch', path=…\)",
     ):
         load("dutch", path=path)
     path.write_text(ARFF[:-20])

@@ -64,8 +64,9 @@ def test_a_folder_is_looked_at(tmp_path, monkeypatch):
 
 def test_the_error_says_where_the_file_is_to_be_had(tmp_path, monkeypatch):
     monkeypatch.delenv("NERM_DATA", raising=False)
-    where = r"Get final_labels_SG2\.csv from github\.com/Media-Bias-Group/.*BABE, folder data and call load"
-    with pytest.raises(DataUnavailableError, match=r"Got no path, and none in the folder .* " + where):
+    where = r"Get it from github\.com/Media-Bias-Group/.*BABE, folder data and call load\('news', path=…\)"
+    name = r"'path' must name the file final_labels_SG2\.csv, .*"
+    with pytest.raises(DataUnavailableError, match=name + r"Got no path, and no such file in .* " + where):
         load("news")
     with pytest.raises(DataUnavailableError, match=r"Got no file at .*nowhere\.csv\. " + where):
         load("news", path=tmp_path / "nowhere.csv")
