@@ -1,12 +1,13 @@
 """The paper's codings of tables: `Discretize` makes nominal codes, `OneHot` makes 0/1 columns."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -110,7 +111,7 @@ class TableTransformer(TransformerMixin, BaseEstimator):
         return frame
 
 
-class Discretize(TableTransformer):
+class Discretize(OneToOneFeatureMixin, TableTransformer):
     """Turn a mixed table into nominal codes, as Calders and Verwer (2010) did.
 
     A numeric attribute with n values that are not missing is cut at ``sorted[floor(n k / n_bins)]``,
@@ -164,10 +165,18 @@ class Discretize(TableTransformer):
         self.cuts_: dict[str, Floats] = {}
         self.categories_: dict[str, list[str]] = {}
         self._levels: dict[str, Levels] = {}
-        for column in frame.columns:
-            if _is_numeric(frame[column]):
-                self.cuts_[column] = _cuts(frame[column].to_numpy(dtype=float), self.n_bins)
-            self._learn(column, self._values(frame[column]))
+        for column, series in frame.items():
+            bins = None
+            if pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series):
+                self.cuts_[column] = _cuts(series.to_numpy(dtype=float), self.n_bins)
+                bins = _bin_labels(self.cuts_[column])
+            values = self._values(series)
+            seen, counts = Levels.seen(values).values, values.value_counts()
+            kept = tuple(value for value in seen if counts[value] > self.pool_at_most)
+            labels = [str(value) if bins is None else bins[int(value)] for value in kept]
+            if len(kept) < len(seen):
+                labels.append(POOL)
+            self._levels[column], self.categories_[column] = Levels(kept), labels
         return self
 
     def transform(self, X: Any) -> Any:
@@ -185,43 +194,18 @@ class Discretize(TableTransformer):
                 columns[column] = np.where(codes < 0, np.nan, codes)
         return pd.DataFrame(columns, index=frame.index, columns=list(frame.columns))
 
-    def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return the column names, which are those of the input."""
-        check_is_fitted(self)
-        return self.feature_names_in_
-
     def _values(self, series: Any) -> Any:
         """Return a column with numbers replaced by the index of their bin, and missing values by NaN."""
-        cuts = self.cuts_.get(series.name)
-        if cuts is None:
-            values = series.astype(object)
-            return values.where(values.notna() & (values != "?"), np.nan)
+        known = series.notna() & (series != "?")
+        if series.name not in self.cuts_:
+            return series.astype(object).where(known, np.nan)
         numbers = pd.to_numeric(series, errors="coerce").to_numpy(dtype=float)
-        strange = np.isnan(numbers) & series.notna().to_numpy() & (series.astype(object) != "?").to_numpy()
-        if strange.any():
-            k = int(np.flatnonzero(strange)[0])
+        strange = np.flatnonzero(known & np.isnan(numbers))
+        if len(strange):
             must = f"Column {series.name!r} must be numeric, as in fit"
-            got = f"{series.iloc[k]!r} at row {k}"
+            got = f"{series.iloc[strange[0]]!r} at row {strange[0]}"
             raise InvalidInputError(must, got, "Correct the value, or mark it as missing with '?' or NaN")
-        bins = np.searchsorted(cuts, numbers, side="left").astype(float)
-        bins[np.isnan(numbers)] = np.nan
-        return pd.Series(bins, index=series.index)
-
-    def _learn(self, column: str, values: Any) -> None:
-        """Assign the codes of one attribute: first the kept values, sorted, then Pool for the rare ones."""
-        counts = values.value_counts()
-        ordered = sorted(counts.index, key=lambda v: (isinstance(v, str), v))
-        kept = [value for value in ordered if counts[value] > self.pool_at_most]
-        cuts = self.cuts_.get(column)
-        labels = [str(value) if cuts is None else _bin_label(cuts, int(value)) for value in kept]
-        if len(kept) < len(ordered):
-            labels.append(POOL)
-        self.categories_[column] = labels
-        self._levels[column] = Levels(tuple(kept))
-
-
-def _is_numeric(series: Any) -> bool:
-    return bool(pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series))
+        return pd.Series(np.searchsorted(self.cuts_[series.name], numbers), series.index, float).where(known)
 
 
 def _cuts(numbers: Floats, n_bins: int) -> Floats:
@@ -234,15 +218,12 @@ def _cuts(numbers: Floats, n_bins: int) -> Floats:
     return np.asarray(cuts[cuts < present[-1]])
 
 
-def _bin_label(cuts: Floats, k: int) -> str:
-    """Return the label of bin k, which states its limits."""
+def _bin_labels(cuts: Floats) -> list[str]:
+    """Return the labels of the bins, which state their limits."""
     if cuts.size == 0:
-        return "any"
-    if k == 0:
-        return f"<= {cuts[0]:.10g}"
-    if k == cuts.size:
-        return f"> {cuts[-1]:.10g}"
-    return f"({cuts[k - 1]:.10g}, {cuts[k]:.10g}]"
+        return ["any"]
+    limits = [f"{cut:.10g}" for cut in cuts]
+    return [f"<= {limits[0]}", *(f"({low}, {high}]" for low, high in pairwise(limits)), f"> {limits[-1]}"]
 
 
 class OneHot(TableTransformer):
