@@ -1,13 +1,11 @@
 """Summarize the table of `compare_solvers`: success rates, mean times, performance profiles, a figure."""
 
-import math
 from typing import Any
 
 import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.experiments.running import check_columns
-from nerm.typing import Floats
 
 
 def summarize(table: Any, shift: float = 0.01) -> Any:
@@ -69,79 +67,6 @@ def summarize(table: Any, shift: float = 0.01) -> Any:
     )
 
 
-def profile(table: Any, tol: float) -> dict[str, Floats]:
-    """Return the performance profile of each solver (Dolan and Moré, 2002), the best first.
-
-    A solver has one ratio per problem that it solved: its time divided by the time of the fastest solver
-    there. Its curve rises at each ratio by 1 / N, where N is the number of problems that some solver solved.
-    Problems that it failed or does not support do not raise its curve. Solvers are sorted by the area under
-    their curve.
-
-    Parameters
-    ----------
-    table
-        From `compare_solvers`.
-    tol
-        One of the accuracies in the table.
-
-    Returns
-    -------
-    dict
-        By solver name, the sorted ratios r_1 <= r_2 <= ....
-    """
-    own = _at(table, tol)
-    if not own["solved"].any():
-        raise InvalidInputError("'table' must have a solved run", "none", "Look at its column 'reason'")
-    own = own.assign(ratio=(own["seconds"] / own["best"]).where(own["solved"]))
-    ratios = {str(name): np.sort(rows.dropna().to_numpy()) for name, rows in own.groupby("solver")["ratio"]}
-    edge = 2 * float(own["ratio"].max())
-    return dict(sorted(ratios.items(), key=lambda item: -float(np.log(edge / item[1]).sum())))
-
-
-def exponents(table: Any, tol: float, family: str = "size") -> Any:
-    """Fit seconds = c n^p for each solver, by least squares in logarithms over its solved runs.
-
-    The exponent p says little if a fixed cost per solve dominates the times (a few hundredths of a second
-    through cvxpy).
-
-    Parameters
-    ----------
-    table
-        From `compare_solvers`.
-    tol
-        One of the accuracies in the table.
-    family
-        A family of problems that differ only in n.
-
-    Returns
-    -------
-    DataFrame
-        With the columns solver, sizes (how many different n it solved), exponent (p) and c; p and c are nan
-        with fewer than three sizes.
-    """
-    import pandas as pd
-
-    own = _at(table, tol)
-    rows = []
-    for solver, runs in own[own["family"] == family].groupby("solver"):
-        solved = runs[runs["solved"]]
-        sizes, p, log_c = solved["n"].nunique(), math.nan, math.nan
-        if sizes >= 3:
-            p, log_c = np.polyfit(np.log(solved["n"].astype(float)), np.log(solved["seconds"]), 1)
-        rows.append({"solver": solver, "sizes": sizes, "exponent": p, "c": float(np.exp(log_c))})
-    return pd.DataFrame(rows, columns=["solver", "sizes", "exponent", "c"])
-
-
-def _at(table: Any, tol: float) -> Any:
-    """Return the runs at one accuracy, with the columns `solved` and `best` of `_ran`."""
-    ran = _ran(table)
-    own = ran[ran["tol"] == tol]
-    if own.empty:
-        there = ", ".join(f"{t:g}" for t in sorted(set(table["tol"])))
-        raise InvalidInputError(f"'tol' must be one of the table's: {there}", f"{tol:g}", "Use one of them")
-    return own
-
-
 def labelled(table: Any) -> Any:
     """Make names unique: add the version to a solver, and the checksum to a problem, if it has several.
 
@@ -173,10 +98,13 @@ def _ran(table: Any) -> Any:
 def figure(table: Any, tol: float, axes: Any = None) -> Any:
     """Draw the performance profile, and seconds against the number of rows in the family "size".
 
-    The profile of Dolan and Moré shows the share of problems on which a solver is within a factor of the
-    fastest one. At factor 1 this is the share on which it was the fastest, at the right edge the share that
-    it solved. Shares are relative to the problems that some solver solved; a problem that a solver does not
-    support counts as not solved. The right panel is log-log, with the fitted exponent in the legend.
+    The profile of Dolan and Moré (2002) shows the share of problems on which a solver is within a factor of
+    the fastest one. At factor 1 this is the share on which it was the fastest, at the right edge the share
+    that it solved. Shares are relative to the problems that some solver solved; a problem that a solver does
+    not support counts as not solved. Solvers are sorted by the area under their curve. The right panel is
+    log-log. Its legend has the exponent p of seconds = c n^p, fitted by least squares in logarithms to the
+    solved runs of a solver with at least three sizes; p says little if a fixed cost per solve dominates the
+    times (a few hundredths of a second through cvxpy).
 
     Parameters
     ----------
@@ -193,22 +121,32 @@ def figure(table: Any, tol: float, axes: Any = None) -> Any:
     """
     from nerm.plots.style import finish, grid, style  # nerm.plots imports nerm.experiments
 
-    own, ratios, fits = _at(table, tol), profile(table, tol), exponents(table, tol).set_index("solver")
-    styles = {name: style(k) for k, name in enumerate(sorted(set(labelled(table)["solver"])))}
+    ran = _ran(table)
+    own = ran[ran["tol"] == tol]
+    if own.empty:
+        there = ", ".join(f"{t:g}" for t in sorted(set(table["tol"])))
+        raise InvalidInputError(f"'tol' must be one of the table's: {there}", f"{tol:g}", "Use one of them")
+    solved = own[own["solved"]]
+    if solved.empty:
+        raise InvalidInputError("'table' must have a solved run", "none", "Look at its column 'reason'")
     left, right = axes = grid(axes, 2, 2, (5.75, 4.2))
-    total = own["problem"][own["solved"]].nunique()
-    edge = max(float(r[-1]) for r in ratios.values() if len(r)) * 1.3
-    for solver, r in ratios.items():
+    styles = {name: style(k) for k, name in enumerate(sorted(set(labelled(table)["solver"])))}
+    ratios = (own["seconds"] / own["best"]).where(own["solved"]).groupby(own["solver"])
+    curves = {name: np.sort(ratio.dropna()) for name, ratio in ratios}
+    total, most = solved["problem"].nunique(), ratios.max().max()
+    for solver in sorted(curves, key=lambda name: -np.log(2 * most / curves[name]).sum()):
+        r = curves[solver]
         heights = np.concatenate([[0], np.arange(1, len(r) + 1), [len(r)]]) / total
         look = {**styles[solver], "markersize": 4, "markevery": [-1], "linewidth": 1.3, "label": solver}
-        left.step(np.concatenate([[1.0], r, [edge]]), heights, where="post", **look)
-    left.set(xscale="log", xlim=(1.0, edge), ylim=(0.0, 1.02), title=f"tol {tol:g}")
+        left.step(np.concatenate([[1.0], r, [1.3 * most]]), heights, where="post", **look)
+    left.set(xscale="log", xlim=(1.0, 1.3 * most), ylim=(0.0, 1.02), title=f"tol {tol:g}")
     left.set(xlabel="time, as a multiple of the fastest solver's", ylabel=f"share of {total} problems solved")
-    own = own[(own["family"] == "size") & own["solved"]]
-    for solver in own.groupby("solver")["seconds"].max().sort_values(ascending=False).index:
-        runs, p = own[own["solver"] == solver].sort_values("n"), fits.exponent[solver]
-        label = solver if np.isnan(p) else f"{solver}  $n^{{{p:.2f}}}$"
-        right.plot(runs["n"], runs["seconds"], **styles[solver], markersize=4, linewidth=1.2, label=label)
+    sizes = solved[solved["family"] == "size"].sort_values("n")
+    for solver in sizes.groupby("solver")["seconds"].max().sort_values(ascending=False).index:
+        n, seconds = sizes[sizes["solver"] == solver][["n", "seconds"]].to_numpy(dtype=float).T
+        p = np.polyfit(np.log(n), np.log(seconds), 1)[0] if len(set(n)) >= 3 else None
+        label = solver if p is None else f"{solver}  $n^{{{p:.2f}}}$"
+        right.plot(n, seconds, **styles[solver], markersize=4, linewidth=1.2, label=label)
     right.set(xscale="log", yscale="log", xlabel="rows n", ylabel="seconds", title=f"tol {tol:g}")
     for ax in axes:
         finish(ax, "outside")

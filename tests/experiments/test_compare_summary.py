@@ -6,14 +6,12 @@ import json
 import math
 
 import matplotlib
-import numpy as np
 import pandas as pd
 import pytest
 
 from nerm.errors import InvalidInputError
 from nerm.experiments import compare
 from nerm.experiments.compare import correct_claim, figure, summarize
-from nerm.experiments.compare_summary import exponents, profile
 
 matplotlib.use("Agg")
 NAMES = [
@@ -63,21 +61,15 @@ def test_summary():
     assert found.index.tolist() == ["fast", "slow", "never"]
 
 
-def test_profile_and_exponents():
-    curves = profile(by_hand(), 1e-3)
-    assert list(curves) == ["fast", "slow", "never"]
-    assert [r.tolist() for r in curves.values()] == [[1.0, 1.0, 1.0], [2.0], []]
-    fits = exponents(by_hand(), 1e-3).set_index("solver")
-    assert fits.exponent["fast"] == pytest.approx(1.0)
-    assert fits.c["fast"] == pytest.approx(0.1)
-    assert np.isnan(fits.exponent["slow"])
-
-
-def test_figure():
+def test_figure_shows_profiles_and_exponents():
     left, right = figure(by_hand(), 1e-3)
     assert left.get_ylabel() == "share of 3 problems solved"
     assert [t.get_text() for t in left.get_legend().get_texts()] == ["fast", "slow", "never"]
-    assert "fast  $n^{1.00}$" in [t.get_text() for t in right.get_legend().get_texts()]
+    curves = [(line.get_xdata()[1:-1].tolist(), (3 * line.get_ydata()).tolist()) for line in left.lines]
+    assert curves == [([1.0, 1.0, 1.0], [0, 1, 2, 3, 3]), ([2.0], [0, 1, 1]), ([], [0, 0])]
+    # Seconds are n / 10 for the first solver; the second solved one size only, the third none.
+    assert [t.get_text() for t in right.get_legend().get_texts()] == ["fast  $n^{1.00}$", "slow"]
+    assert right.lines[0].get_xydata().tolist() == [[10.0, 1.0], [20.0, 2.0], [40.0, 4.0]]
     matplotlib.pyplot.close(left.figure)
 
 
@@ -85,9 +77,9 @@ def test_bad_input():
     with pytest.raises(InvalidInputError, match=r"'table' must come from nerm\.experiments\.compare_solvers"):
         summarize(pd.DataFrame({"a": [1]}))
     with pytest.raises(InvalidInputError, match=r"'tol' must be one of the table's: 0\.001\. Got 0\.1"):
-        profile(by_hand(), 0.1)
+        figure(by_hand(), 0.1)
     with pytest.raises(InvalidInputError, match="'table' must have a solved run"):
-        profile(by_hand()[-1:], 1e-3)
+        figure(by_hand()[-1:], 1e-3)
 
 
 @pytest.mark.parametrize(
