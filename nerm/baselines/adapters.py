@@ -184,10 +184,8 @@ class FairlearnThresholds(FairlearnClassifier):
     sees_group: ClassVar[bool] = True
 
     def _model(self) -> Any:
-        processing, limit = (
-            imported(self, "fairlearn", "fairlearn.postprocessing"),
-            as_nonnegative(self.limit, "limit"),
-        )
+        processing = imported(self, "fairlearn", "fairlearn.postprocessing")
+        limit = as_nonnegative(self.limit, "limit")
         allowed = {"tol": limit} if limit else {}
         return processing.ThresholdOptimizer(estimator=base_classifier(self.estimator), **allowed)
 

@@ -48,11 +48,6 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     sees_group: ClassVar[bool] = False
     randomised: ClassVar[bool] = False
     level: ClassVar[str] = "grid"
-    converged_: bool
-    classes_: Array
-    groups_: Array
-    n_features_in_: int
-    feature_names_in_: Array
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None, sensitive_features: Any = None) -> Self:
         """Fit the method.
@@ -188,9 +183,7 @@ def with_ones(X: Matrix) -> Matrix:
 Total = Callable[[Floats], tuple[float, Floats]]
 
 
-def lbfgs(
-    total: Total, start: Floats, n: int, tol: float, max_iter: int, *, memory: int, **options: Any
-) -> Any:
+def lbfgs(total: Total, start: Floats, n: int, tol: float, max_iter: int, memory: int, **options: Any) -> Any:
     """Minimise a sum over n rows by L-BFGS.
 
     L-BFGS stops if no entry of the (projected) gradient of sum / n exceeds `tol` in absolute value, or after
@@ -203,7 +196,7 @@ def lbfgs(
     start, memory
         The starting point, and the number of steps that L-BFGS stores.
     options
-        Passed to `scipy.optimize.minimize`: ``bounds``, ``callback``.
+        Passed to `scipy.optimize.minimize`: ``bounds``.
 
     Returns
     -------

@@ -9,8 +9,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import scipy.optimize
 import scipy.sparse as sp
+from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.utils.validation import validate_data
 
@@ -151,9 +151,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         while True:
             options = {"gtol": tol, "maxiter": max_steps - self.n_iter_}
             given: dict[str, Any] = {"args": (mu, rho), "jac": True, "hess": problem.hessian}
-            found = scipy.optimize.minimize(
-                problem.augmented, w, **given, method="trust-exact", options=options
-            )
+            found = minimize(problem.augmented, w, **given, method="trust-exact", options=options)
             w, self.n_iter_ = found.x, self.n_iter_ + int(found.nit)
             mu = problem.multipliers(w, mu, rho)
             c = problem.constraints(w)

@@ -17,6 +17,8 @@ from nerm.validation import as_nonnegative, as_positive
 
 #: Smallest distance of the prediction weights to 0 and 1, which keeps the cross-entropy finite.
 EDGE = np.sqrt(np.finfo(float).eps)
+#: The multipliers, (K,), and the stiffness of the smooth parity term.
+Envelope = tuple[Floats, float]
 
 
 class Prototypes:
@@ -30,9 +32,7 @@ class Prototypes:
     X P', M'X and H'X.
     """
 
-    def __init__(
-        self, X: Matrix, positive: Bools, favoured: Bools, K: int, scales: tuple[float, ...]
-    ) -> None:
+    def __init__(self, X: Matrix, positive: Bools, favoured: Bools, K: int, scales: Floats) -> None:
         self.X, self.K, self.scales = X, K, scales
         self.n, self.d = X.shape
         self.y = positive.astype(float)
@@ -73,15 +73,7 @@ class Prototypes:
             M[rows] = softmax(2.0 * (X[rows] @ (a * P).T) - P**2 @ a, axis=1)
         return M
 
-    def renew(self, point: Floats, multipliers: Floats, stiffness: float) -> Floats:
-        """Return the next multipliers, (K,): multipliers + stiffness z, clipped to [-A_z, A_z]."""
-        P, _, alpha = self.parts(point)
-        z = self.parity @ self.assign(self.X, self.favoured, P, alpha)
-        return np.clip(multipliers + stiffness * z, -self.scales[2], self.scales[2])
-
-    def value_and_gradient(
-        self, point: Floats, envelope: tuple[Floats, float] | None = None
-    ) -> tuple[float, Floats]:
+    def value_and_gradient(self, point: Floats, envelope: Envelope | None = None) -> tuple[float, Floats]:
         """Return the objective L and its gradient as a flat array.
 
         If ``envelope`` = (multipliers m, stiffness t) is given, `A_z |z|` is replaced by the smooth function
@@ -100,7 +92,7 @@ class Prototypes:
         MX = np.asarray(M.T @ self.X)
         yhat = M @ w
         z = self.parity @ M
-        parity, slope = self._parity(z, envelope)
+        parity, slope = self.parity_term(z, envelope)
         # sum_i ||x_i - (M P)_i||^2, expanded so that X stays sparse.
         reconstruction = self.square - 2.0 * float((MX * P).sum()) + float(((M.T @ M) * (P @ P.T)).sum())
         entropy = float(-np.log(np.where(self.y > 0, yhat, 1.0 - yhat)).sum())
@@ -119,8 +111,11 @@ class Prototypes:
             to_P += 2.0 * alpha[s] * (P * load - HX)
         return value, np.concatenate([to_P.ravel(), A_y * (M.T @ to_yhat), to_alpha.ravel()])
 
-    def _parity(self, z: Floats, envelope: tuple[Floats, float] | None) -> tuple[float, Floats]:
-        """Return the parity term, or its smooth replacement, and the derivative in z, (K,)."""
+    def parity_term(self, z: Floats, envelope: Envelope | None) -> tuple[float, Floats]:
+        """Return the parity term, or its smooth replacement, and the derivative in z, (K,).
+
+        The derivative of the replacement gives the next multipliers.
+        """
         A_z = self.scales[2]
         if envelope is None:
             return A_z * float(np.abs(z).sum()), A_z * np.sign(z)
@@ -204,7 +199,7 @@ class LearningFairRepresentations(GroupClassifier):
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Run L-BFGS from every start and keep the best."""
-        scales = tuple(as_nonnegative(getattr(self, name), name) for name in ("A_x", "A_y", "A_z"))
+        scales = np.array([as_nonnegative(getattr(self, name), name) for name in ("A_x", "A_y", "A_z")])
         tol = as_positive(self.tol, "tol")
         prototypes = as_count(self.n_prototypes, "n_prototypes", do="Use 1 or more")
         starts = as_count(self.n_init, "n_init", do="Use 1 or more")
@@ -229,15 +224,17 @@ class LearningFairRepresentations(GroupClassifier):
         multipliers = np.zeros(problem.K)
         stiffness, before = max(10.0 * problem.scales[2], 1.0), np.inf
         while True:
-            smoothed = partial(problem.value_and_gradient, envelope=(multipliers, stiffness))
+            envelope = (multipliers, stiffness)
+            smoothed = partial(problem.value_and_gradient, envelope=envelope)
             left = max(int(self.max_iter) - steps, 1)
-            found = lbfgs(smoothed, point, n, tol, left, memory=20, bounds=bounds)
+            found = lbfgs(smoothed, point, n, tol, left, 20, bounds=bounds)
             point, steps = found.x, steps + max(int(found.nit), 1)
             inside = np.clip(point - found.jac, bounds.lb, bounds.ub)
-            renewed = problem.renew(point, multipliers, stiffness)
-            unsettled = float(np.abs(renewed - multipliers).max() / stiffness)
+            P, _, alpha = problem.parts(point)
+            M = problem.assign(problem.X, problem.favoured, P, alpha)
+            _, multipliers = problem.parity_term(problem.parity @ M, envelope)
+            unsettled = float(np.abs(multipliers - envelope[0]).max() / stiffness)
             residual = max(float(np.abs(point - inside).max()), 10 * unsettled)
-            multipliers = renewed
             if residual <= tol or steps >= self.max_iter:
                 return problem.value_and_gradient(point)[0], point, steps, residual
             if unsettled > 0.5 * before:

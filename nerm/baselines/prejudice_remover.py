@@ -81,7 +81,7 @@ class PrejudiceRemover(GroupClassifier):
         n, d = matrix.shape
         start = np.column_stack([self.coef_, self.intercept_]) if warm else np.zeros((2, d + 1))
         problem = Prejudice(matrix, positive, favoured, eta, lam)
-        found = lbfgs(problem.value_and_gradient, start.ravel(), n, tol, int(self.max_iter), memory=30)
+        found = lbfgs(problem.value_and_gradient, start.ravel(), n, tol, int(self.max_iter), 30)
         weights = found.x.reshape(2, d + 1)
         self.coef_: Floats = weights[:, :d].copy()
         self.intercept_: Floats = weights[:, d].copy()

@@ -85,9 +85,10 @@ def convergence(
     for size, repetition, fold in product(sizes, range(repetitions), range(folds)):
         place = {"n": size, "repetition": repetition, "fold": fold}
         jobs.append(Job(tuple({**place, "eta": eta} for eta in grid), partial(_errors, settings=settings)))
-    measures = [f"{part}_{where}" for part in PARTS for where in ("train", "test", "error")]
-    measured = [*measures, "status", "reason"]
-    return run_jobs(jobs, measured, settings, n_jobs=n_jobs, results=results, progress=progress)
+    measured = [f"{part}_{where}" for part in PARTS for where in ("train", "test", "error")]
+    return run_jobs(
+        jobs, [*measured, "status", "reason"], settings, n_jobs=n_jobs, results=results, progress=progress
+    )
 
 
 def _errors(places: Sequence[Row], settings: Row) -> Iterator[Row]:

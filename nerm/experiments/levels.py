@@ -225,19 +225,19 @@ class Brought:
         found = [fit for fit in candidates if fit.scores is not None]
         if not found:
             return candidates[0]
-        ranks = []
-        for number, fit in enumerate(found):
+
+        def rank(fit: Fit) -> tuple[float, bool, float]:
             chance = training.chances(fit, self.randomised)
             beyond = max(0.0, abs(training.signed(chance)) - limit - 1e-9)
             sound = bool((training.rates(chance) >= least).all() and np.ptp(chance) > 0)
-            accuracy = 1 - np.abs((y > 0) - chance).mean()
-            ranks.append((-beyond, sound, accuracy, -number))
-        (short, sound, _, number) = max(ranks)
+            return -beyond, sound, 1 - np.abs((y > 0) - chance).mean()
+
+        best = max(found, key=rank)
+        assert best.scores is not None
+        short, sound, _ = rank(best)
         status = "not reached" if short < 0 else "ok" if sound else "collapsed"
         reason = "" if short == 0 else f"{limit - short:.4f} on the training rows is the nearest"
-        scores = found[-number].scores
-        assert scores is not None
-        return Fit(scores[len(y) :], 0.0, reason, status)
+        return Fit(best.scores[len(y) :], 0.0, reason, status)
 
 
 def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **facts: Any) -> Method:

@@ -357,8 +357,7 @@ def cross_validate(
             values = method.etas or (math.nan,)
             places = tuple({**place, grid: value, "lam": weight, **facts} for value in values)
             jobs.append(Job(places, work))
-    signs = np.array([1.0, 1.0, -1.0, -1.0])
-    measured = (*measures(signs, signs, signs[[0, 2, 1, 3]]), "status", "reason")
+    measured = (*nerm.metrics.METRICS, "positive_rate_minus", "positive_rate_plus", "status", "reason")
     settings = {"experiment": "", **common, **settings, "repetitions": int(repetitions)}
     return run(jobs, measured, settings, results=results)
 
@@ -425,13 +424,11 @@ def measures(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = Fa
     """
     report = nerm.metrics.report
     chance = np.clip(scores + 0.5, 0.0, 1.0) if randomised else (scores > 0).astype(float)
-    found = report(y, scores, viewpoint).as_dict()
+    found = report(y, scores, viewpoint).measures
     if randomised:  # replace each row by two weighted rows, one per prediction
         weights = np.concatenate([chance, 1 - chance])
         predicted = np.repeat([1.0, -1.0], len(y))
-        expected = report(np.tile(y, 2), predicted, np.tile(viewpoint, 2), weights).as_dict()
+        expected = report(np.tile(y, 2), predicted, np.tile(viewpoint, 2), weights).measures
         found = expected | {"auc": found["auc"]}
-    rates = {"minus": chance[viewpoint <= 0].mean(), "plus": chance[viewpoint > 0].mean()}
-    return {name: value for name, value in found.items() if name != "n"} | {
-        f"positive_rate_{name}": float(rate) for name, rate in rates.items()
-    }
+    groups = {"minus": viewpoint <= 0, "plus": viewpoint > 0}
+    return found | {f"positive_rate_{name}": float(chance[rows].mean()) for name, rows in groups.items()}
