@@ -129,7 +129,7 @@ def test_an_openml_table_that_is_another_one_is_refused(real_data, no_files, mon
     with pytest.raises(InvalidInputError) as caught:
         load("german")
     assert str(caught.value).startswith(
-        "OpenML data set 31 must be the published german.data (checksum dab919c9d15c…). Got a frame of "
+        "OpenML data set 31 must be the published german.data (checksum 38b6dbf6fb4b…). Got a frame of "
     )
     del served["age"]
     with pytest.raises(
