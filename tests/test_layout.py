@@ -34,7 +34,7 @@ DEFERRED = {
     "chunks.source.Chunks._files": "tables",
     "chunks.source.Chunks.features": "tables",
     "estimators.base.NeutralClassifier.save": "io",
-    "experiments.compare_summary.figure": "plots",
+    "experiments.compare.figure": "plots",
     "io.load": "tables",
     "model.bind.on": "chunks",
     "model.problem.Problem.certify": "certify",

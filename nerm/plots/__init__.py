@@ -5,8 +5,10 @@ Okabe and Ito can be told apart by colour-blind readers. Markers and dashes diff
 told apart in grey.
 """
 
-from nerm.plots.paper_figures import (
+from nerm.plots.figures import (
+    coefficient_path,
     convergence_panel,
+    eta_path,
     figure_1,
     figure_2,
     figure_levels,
@@ -14,7 +16,6 @@ from nerm.plots.paper_figures import (
     tradeoff_panel,
 )
 from nerm.plots.style import DASHES, MARKERS, OKABE_ITO
-from nerm.plots.weight_paths import coefficient_path, eta_path
 
 __all__ = [
     "DASHES", "MARKERS", "OKABE_ITO", "coefficient_path", "convergence_panel", "eta_path", "figure_1",
