@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nerm.errors import InvalidInputError
 from nerm.estimators.design import as_viewpoint
-from nerm.signs import sign
 from nerm.typing import Array, Bools, Floats, Matrix
 from nerm.validation import as_labels, as_matrix, flat
 
@@ -75,7 +74,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     def predict(self, X: Any, *, viewpoint: Any = None) -> Array:
         """Return the predicted label of each row, (n,): the desired outcome iff its score is positive."""
         scores = self.decision_function(X, viewpoint=viewpoint)
-        return self.classes_[(sign(scores) > 0).astype(int)]
+        return self.classes_[(scores > 0).astype(int)]
 
     def score(self, X: Any, y: Any, *, viewpoint: Any = None, sample_weight: Any = None) -> float:
         """Return the (weighted) accuracy on (X, y)."""

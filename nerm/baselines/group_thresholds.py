@@ -1,6 +1,5 @@
 """One threshold per group on the scores of any classifier; the unprocessing of Cruz and Hardt (2024)."""
 
-import math
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -201,4 +200,4 @@ class Unprocessed(GroupThresholds):
     True
     """
 
-    limit: float = math.inf
+    limit: float = np.inf

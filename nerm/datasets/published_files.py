@@ -158,8 +158,7 @@ def read_acs_income(about: dict[str, Any], path: Any, data_home: Any) -> tuple[A
         with readable(where, "CSV"):
             frame, source = pd.read_csv(where), f"file {about['file']}"
     origin, features = where or "OpenML", about["columns"][:-1]
-    must = f"{origin} must have the columns of ACSIncome"
-    _check_columns(frame, [*features, "PINCP"], must, "Use the names of folktables or fairlearn")
+    _check_columns(frame, [*features, "PINCP"], about, origin)
     numbers = frame[features].apply(pd.to_numeric, errors="coerce")
     for row, j in np.argwhere((numbers % 1 != 0).to_numpy())[:1]:  # true for nan
         must, got = f"{features[j]!r} of {origin} must hold whole numbers", repr(frame[features[j]].iloc[row])
@@ -188,8 +187,7 @@ def read_dutch(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, s
     with readable(where, "ARFF"):
         data, _ = arff.loadarff(io.StringIO(read_bytes(where).decode("utf-8")))
     frame = pd.DataFrame(data).map(_label).astype("category")
-    must = f"{where} must have the {len(about['columns'])} columns of {about['file']}"
-    _check_columns(frame, about["columns"], must, "Check that it is the file of the Dutch census")
+    _check_columns(frame, about["columns"], about, where)
     occupations = sorted(set(frame["occupation"].dropna()))
     if occupations != ["2_1", "5_4_9"]:
         must = f"'occupation' in {where} must hold the two classes '2_1' and '5_4_9'"
@@ -214,16 +212,17 @@ def read_news(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, st
     with readable(where, "CSV"):
         text = io.StringIO(read_bytes(where).decode("utf-8-sig"))
         frame = pd.read_csv(text, sep=";", dtype=object, keep_default_na=False, na_values=[""])
-    must = f"{where} must have the {len(about['columns'])} columns of {about['file']}"
-    _check_columns(frame, about["columns"], must, "Check that it is that file, with ';' between the columns")
+    _check_columns(frame, about["columns"], about, where)
     categories = {column: pd.Categorical(frame[column]) for column in about["categories"]}
     return frame[about["columns"]].assign(**categories), f"file {about['file']}"
 
 
-def _check_columns(frame: Any, columns: list[str], must: str, do: str) -> None:
+def _check_columns(frame: Any, columns: list[str], about: dict[str, Any], where: Any) -> None:
     missing = [column for column in columns if column not in frame.columns]
     if missing:
-        raise InvalidInputError(must, f"a file without {', '.join(map(repr, missing))}", do)
+        must = f"{where} must have the {len(columns)} columns of {about['file']}"
+        got = f"a file without {', '.join(map(repr, missing))}"
+        raise InvalidInputError(must, got, "Check that it is that file, with its separator and column names")
 
 
 Reader = Callable[[dict[str, Any], Any, Any], tuple[Any, str]]

@@ -7,7 +7,6 @@ Each run is a separate process, killed at the time limit. `compare_solvers` retu
 import hashlib
 import importlib
 import json
-import math
 import os
 import re
 import sys
@@ -122,6 +121,7 @@ def default_cases() -> list[Case]:
     here = [name for name in ("german", "bank", "adult") if folder and (Path(folder) / name).is_dir()]
     real = partial(_cases, "real-{dataset}-{eta:g}", n=2000, lam=1e-3, eta=[0.1, 1.0])
     pair = "atoms-{loss}-{surrogate}"
+    losses = ["SquaredHinge", "HuberizedHinge", "Logistic", "Exponential", "Squared"]
     smooth = ["SquaredHinge", "SmoothHinge"]
     return [
         *_cases("size-n{n}", n=[60, 120, 250, 500, 1000, 2000, 4000, 8000]),
@@ -130,9 +130,7 @@ def default_cases() -> list[Case]:
         *_cases("condition-{condition:.0e}", condition=[1e1, 1e2, 1e3, 1e4, 1e6]),
         *_cases("eta-{eta:g}", eta=[0.0, 1e-3, 1e-1, 0.5, 2.0, 10.0, 1e3]),
         *_cases("lambda-{lam:g}", lam=[1e-6, 1e-5, 1e-4, 1e-3, 1e-1, 1.0, 1e2]),
-        *_cases(
-            pair, n=250, d=10, loss=["SquaredHinge", "HuberizedHinge", "Logistic", "Exponential", "Squared"]
-        ),
+        *_cases(pair, n=250, d=10, loss=losses),
         *_cases(pair, n=250, d=10, loss=["Logistic", "Hinge"], surrogate="Logistic"),
         *_cases(pair, n=250, d=10, loss=smooth, surrogate=smooth),
         *_cases("atoms-{loss}-{regularizer}", n=250, regularizer=["L1", "ElasticNet", "GroupL2", "LInf"]),
@@ -322,7 +320,7 @@ def _run(problem: Any, solver: Any, tol: float) -> Row:
     if obstacle := solver.why_unsupported(problem):
         return {"status": "not taken", "reason": obstacle}
     importlib.import_module(solver.module)  # the import is not measured
-    session, seconds, gap, row = None, 0.0, math.nan, Row()
+    session, seconds, gap, row = None, 0.0, np.nan, Row()
     before = _peak_megabytes()
     for accuracy in solver.accuracies(tol):
         started = time.perf_counter()
@@ -335,7 +333,7 @@ def _run(problem: Any, solver: Any, tol: float) -> Row:
         gap = float(np.fmin(gap, found))
         if gap <= tol:
             return row | {"status": "solved", "certified_gap": gap, "reason": ""}
-        status = "no answer" if math.isnan(gap) else "inaccurate"
+        status = "no answer" if np.isnan(gap) else "inaccurate"
         row |= {"status": status, "certified_gap": gap, "reason": reason}
     return row
 
@@ -349,9 +347,9 @@ def _certified_gap(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
 
     coef = np.asarray(np.nan if answer.coef is None else answer.coef, dtype=float)
     if answer.coef is not None and coef.shape != (problem.hypothesis.size,):
-        return math.nan, f"it returned coefficients of shape {coef.shape}"
-    if not (np.isfinite(coef).all() and math.isfinite(answer.intercept)):
-        return math.nan, "it returned no hypothesis of finite numbers"
+        return np.nan, f"it returned coefficients of shape {coef.shape}"
+    if not (np.isfinite(coef).all() and np.isfinite(answer.intercept)):
+        return np.nan, "it returned no hypothesis of finite numbers"
     found = best_certificate(problem, coef, float(answer.intercept), answer.multipliers, tol)
     gap = found.certificate.relative_gap
     return gap, f"nerm certifies a relative gap of {gap:.1e} only"
@@ -372,7 +370,7 @@ def _peak_megabytes() -> float:
     try:
         import resource
     except ImportError:  # on Windows
-        return math.nan
+        return np.nan
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)
 
@@ -388,7 +386,7 @@ def correct_claim(claim: str, solved: bool) -> float:
     """
     if re.match(r"(optimal|solved|converged)\b(?!.*(inaccurate|; but))", claim, re.IGNORECASE):
         return int(solved)
-    return 0 if re.match("(?!error).*(infeasible|unbounded)", claim, re.IGNORECASE) else math.nan
+    return 0 if re.match("(?!error).*(infeasible|unbounded)", claim, re.IGNORECASE) else np.nan
 
 
 def summarize(table: Any, shift: float = 0.01) -> Any:

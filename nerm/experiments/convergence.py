@@ -1,6 +1,5 @@
 """Figure 1 of the paper: how the errors of risk and neutrality risk decrease with the sample size."""
 
-import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -14,7 +13,6 @@ import nerm
 from nerm.experiments.methods import METHODS
 from nerm.experiments.running import Job, Row, as_grid, check_columns, run_jobs
 from nerm.experiments.tradeoff import CodedData, sweep
-from nerm.signs import sign
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
@@ -86,9 +84,7 @@ def convergence(
         place = {"n": size, "repetition": repetition, "fold": fold}
         jobs.append(Job(tuple({**place, "eta": eta} for eta in grid), partial(_errors, settings=settings)))
     measured = [f"{part}_{where}" for part in PARTS for where in ("train", "test", "error")]
-    return run_jobs(
-        jobs, [*measured, "status", "reason"], settings, n_jobs=n_jobs, results=results, progress=progress
-    )
+    return run_jobs(jobs, measured, settings, n_jobs=n_jobs, results=results, progress=progress)
 
 
 def _errors(places: Sequence[Row], settings: Row) -> Iterator[Row]:
@@ -116,7 +112,7 @@ def _risks(scores: Floats, y: Floats, viewpoint: Floats) -> dict[str, float]:
     """Return the hinge risk, the relaxed neutrality risk, the 0/1 error and C_sgn."""
     hinge = nerm.Hinge()
     relaxed = nerm.metrics.relaxed_neutrality_risk(scores, viewpoint, hinge)
-    wrong, neutrality = sign(scores) != y, nerm.metrics.neutrality_risk(scores, viewpoint)
+    wrong, neutrality = (scores > 0) != (y > 0), nerm.metrics.neutrality_risk(scores, viewpoint)
     values = (hinge.value(y * scores).mean(), relaxed, wrong.mean(), neutrality)
     # Round: the last digits depend on the order of summation.
     return {part: round(float(value), 12) for part, value in zip(PARTS, values, strict=True)}
@@ -157,7 +153,7 @@ def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
         for eta, group in table.groupby("eta", sort=True):
             mean = group.groupby("n")[f"{error}_error"].mean().dropna()
             x, y = np.log(mean.index.to_numpy(dtype=float)), np.log(mean.to_numpy())
-            slope = float(np.polyfit(x, y, 1)[0]) if len(x) > 1 else math.nan
+            slope = float(np.polyfit(x, y, 1)[0]) if len(x) > 1 else np.nan
             c = float(np.exp(np.mean(2 * y + x)))
             found.append({"error": error, "eta": float(eta), "slope": slope, "c": c})
     return pd.DataFrame(found, columns=["error", "eta", "slope", "c"])

@@ -87,6 +87,10 @@ class Training:
             return float(np.diff(self.rates(chance))[0])
         return float(((2 * chance - 1) * self.fold.viewpoint).mean())
 
+    def fitted(self, classifier: Callable[[float], Any]) -> "Find":
+        """Return candidates of a classifier that takes the limit: one model, ``classifier(limit)``."""
+        return lambda limit: [attempt(classifier(limit), self.fold)]
+
     def bisected(self, limit: float, fit: Callable[[float], Fit], low: float, high: float) -> Iterator[Fit]:
         """Yield the fits of a bisection for the weight at which the measure equals the limit.
 
@@ -152,29 +156,26 @@ def exponentiated(training: Training) -> Find:
     the share of the larger group, eps = q * limit bounds the difference between the two groups by the limit.
     """
     favoured = float(np.mean(training.fold.viewpoint > 0))
-    share, model = max(favoured, 1 - favoured), plain_lr(training.lam)
-    reduction = nerm.baselines.FairlearnReduction
-    return lambda limit: [attempt(reduction(model, eps=share * limit), training.fold)]
+    share, reduction = max(favoured, 1 - favoured), nerm.baselines.FairlearnReduction
+    return training.fitted(lambda limit: reduction(plain_lr(training.lam), eps=share * limit))
 
 
 def drawn_thresholds(training: Training) -> Find:
     """Return candidates of fairlearn's ThresholdOptimizer: one model, fitted for the limit."""
-    model, drawn = plain_lr(training.lam), nerm.baselines.FairlearnThresholds
-    return lambda limit: [attempt(drawn(model, limit), training.fold)]
+    return training.fitted(lambda limit: nerm.baselines.FairlearnThresholds(plain_lr(training.lam), limit))
 
 
 def thresholds(training: Training) -> Find:
     """Return candidates of group thresholds: plain logistic regression with one threshold per group."""
-    cut, measure = nerm.baselines.GroupThresholds, training.measure
-    return lambda limit: [attempt(cut(training.plain, limit, measure), training.fold)]
+    cut, model, measure = nerm.baselines.GroupThresholds, training.plain, training.measure
+    return training.fitted(lambda limit: cut(model, limit, measure))
 
 
 def unprocessed(training: Training) -> Find:
     """Return candidates of unprocessing: eta-LR with eta = 0, then one threshold per group."""
-    fold, cut = training.fold, nerm.baselines.Unprocessed
     model = nerm.baselines.EtaNeutralLogisticRegression(eta=0.0, lam=training.lam)
-    model.fit(fold.X, fold.y, viewpoint=fold.viewpoint)
-    return lambda limit: [attempt(cut(model, limit, training.measure), fold)]
+    model.fit(training.fold.X, training.fold.y, viewpoint=training.fold.viewpoint)
+    return training.fitted(lambda limit: nerm.baselines.Unprocessed(model, limit, training.measure))
 
 
 @dataclass(frozen=True, eq=False)

@@ -159,14 +159,12 @@ def attempt(model: Any, fold: Fold) -> Fit:
     The text of an error or of warnings becomes its `reason`. The viewpoint is passed to those functions of
     the classifier that have a parameter `viewpoint`.
     """
-    from nerm.baselines.base import scores_of, viewpoint_for
-
-    started = time.perf_counter()
+    base, started = nerm.baselines.base, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model.fit(fold.X, fold.y, **viewpoint_for(model.fit, fold.viewpoint))
-            scores = scores_of(model, fold.X_test, fold.viewpoint_test)
+            model.fit(fold.X, fold.y, **base.viewpoint_for(model.fit, fold.viewpoint))
+            scores = base.scores_of(model, fold.X_test, fold.viewpoint_test)
         except Exception as error:
             return Fit(None, time.perf_counter() - started, reason_of(error), "failed")
     messages = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)

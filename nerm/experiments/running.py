@@ -6,7 +6,6 @@ rows of each finished job to the file and returns one table.
 
 import io
 import json
-import math
 import os
 import sys
 import textwrap
@@ -113,7 +112,7 @@ class Job:
 
     def failed(self, reason: str) -> list[Row]:
         """Return one row per place with the status "failed" and this reason."""
-        return [{**place, "status": "failed", "reason": reason, "seconds": math.nan} for place in self.places]
+        return [{**place, "status": "failed", "reason": reason, "seconds": np.nan} for place in self.places]
 
 
 def run_jobs(
@@ -133,8 +132,8 @@ def run_jobs(
         All jobs. They run sorted by repetition and fold, so that the estimate of the remaining time is based
         on all data sets and methods.
     measured
-        Columns of the table that follow those of the places; ``seconds`` is the last one. A value that a row
-        does not have is nan.
+        Columns of the table that follow those of the places; status, reason and seconds are added. A value
+        that a row does not have is nan.
     settings
         The name of the experiment and all its settings, as JSON values. A file with other settings is
         refused.
@@ -161,7 +160,7 @@ def run_jobs(
         must = "'results' must name a .csv file"
         raise InvalidInputError(must, repr(str(path)), "Give results='tradeoff.csv', for instance")
     names = list(jobs[0].places[0])
-    columns = [*names, *measured, "seconds"]
+    columns = list(dict.fromkeys([*names, *measured, "status", "reason", "seconds"]))
     rows = {} if path is None or not path.is_file() else _resumed(path, settings, names)
     left = [[place for place in job.places if _key(place, names) not in rows] for job in jobs]
     todo = [replace(job, places=tuple(own)) for job, own in zip(jobs, left, strict=True) if own]

@@ -4,7 +4,6 @@
 one row per fit. It runs in parallel and can resume after an interruption. `tradeoff` and `levels` call it.
 """
 
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -106,8 +105,7 @@ def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
         raise InvalidInputError(must, f"shapes {q.shape} and {r.shape}", "Pass two columns")
     no_worse = (q[:, None] >= q) & (r[:, None] <= r)
     better = (q[:, None] > q) | (r[:, None] < r)
-    front: Bools = ~(no_worse & better).any(axis=0) & ~np.isnan(q) & ~np.isnan(r)
-    return front
+    return np.asarray(~(no_worse & better).any(axis=0) & ~np.isnan(q + r))
 
 
 def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> Any:
@@ -184,9 +182,7 @@ class CodedData:
         if self.raw is None:
             rows = self.coded[coding]
             return rows[train], rows[test]
-        from nerm.datasets.coding import coder_to
-
-        coder = coder_to(coding, "raw").fit(self.raw.iloc[train])
+        coder = nerm.datasets.coding.coder_to(coding, "raw").fit(self.raw.iloc[train])
         X, X_test = (_as_matrix(coder.transform(self.raw.iloc[part])) for part in (train, test))
         return X, X_test
 
@@ -218,8 +214,7 @@ def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> Cod
     import joblib
     import pandas as pd
 
-    from nerm.datasets.coding import as_frame, coder_to
-
+    coding = nerm.datasets.coding
     if not isinstance(data, nerm.datasets.Dataset):
         data = nerm.datasets.load(data, random_state=0 if data == "synthetic" else None, data_home=data_home)
     y, viewpoint = np.asarray(data.y, dtype=float), np.asarray(data.viewpoint, dtype=float)
@@ -228,12 +223,13 @@ def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> Cod
         must = f"the data set {data.name!r} must be raw or nominal for the methods that need nominal codes"
         do = "Load it with coding='raw', or leave those methods out"
         raise InvalidInputError(must, "coding 'one-hot'", do)
-    X = _as_matrix(data.X) if one_hot else as_frame(data.X)
+    X = _as_matrix(data.X) if one_hot else coding.as_frame(data.X)
     content = X if one_hot else pd.util.hash_pandas_object(X, index=False).to_numpy()
     digest = str(joblib.hash((y, viewpoint, content)))[:16]
     if data.coding == "raw" and discretize == "training folds":
         return CodedData(data.name, y, viewpoint, {}, X, digest)
-    coded = {c: X if one_hot else _as_matrix(coder_to(c, data.coding).fit_transform(X)) for c in codings}
+    coders = {name: coding.coder_to(name, data.coding) for name in codings}
+    coded = {name: X if one_hot else _as_matrix(coder.fit_transform(X)) for name, coder in coders.items()}
     return CodedData(data.name, y, viewpoint, coded, None, digest)
 
 
@@ -349,15 +345,15 @@ def cross_validate(
     tuned = _tune(methods, data, tuning, partial(run, results=path))
     jobs = []
     for (name, rows), (own, method) in product(data.items(), chosen):
-        weight = tuned.get((name, method.tuning), math.nan)
+        weight = tuned.get((name, method.tuning), np.nan)
         facts = {fact: getattr(method, fact) for fact in FACTS}
-        work = partial(_measured, rows, common, method, grid=grid)
+        work = partial(_measured, rows, common, method, grid)
         for repetition, fold in product(range(repetitions), range(folds)):
             place = {"dataset": name, **own, "method": method.name, "repetition": repetition, "fold": fold}
-            values = method.etas or (math.nan,)
+            values = method.etas or (np.nan,)
             places = tuple({**place, grid: value, "lam": weight, **facts} for value in values)
             jobs.append(Job(places, work))
-    measured = (*nerm.metrics.METRICS, "positive_rate_minus", "positive_rate_plus", "status", "reason")
+    measured = (*nerm.metrics.METRICS, "positive_rate_minus", "positive_rate_plus")
     settings = {"experiment": "", **common, **settings, "repetitions": int(repetitions)}
     return run(jobs, measured, settings, results=results)
 
@@ -377,8 +373,8 @@ def _tune(
     jobs = []
     for name, family, lam, fold in product(data, families, lams, range(settings["folds"])):
         place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
-        jobs.append(Job((place,), partial(_measured, data[name], settings, families[family])))
-    table = run(jobs, ("auc", "status", "reason"), settings)
+        jobs.append(Job((place,), partial(_measured, data[name], settings, families[family], "")))
+    table = run(jobs, ["auc"], settings)
     best: dict[tuple[str, str | None], float] = {}
     for (name, family), rows in table.groupby(["dataset", "tuning"]):
         means = rows.groupby("lam")["auc"].mean().dropna()
@@ -390,9 +386,7 @@ def _tune(
     return best
 
 
-def _measured(
-    data: CodedData, common: Row, method: Method, places: Sequence[Row], grid: str = ""
-) -> Iterator[Row]:
+def _measured(data: CodedData, given: Row, method: Method, grid: str, places: Sequence[Row]) -> Iterator[Row]:
     """Fit a method on one fold; yield one row of measures on its test rows per place.
 
     The values of the method's grid are those in the column `grid` of the places.
@@ -402,10 +396,10 @@ def _measured(
     fold, lam = places[0]["fold"], places[0]["lam"]
     # Tuning has no repetition: use a number that no repetition has, so that its folds are different ones.
     repetition = places[0].get("repetition", 2**32 - 1)
-    strata = [data.y, data.viewpoint] if common["stratify"] else [np.zeros(len(data.y))]
-    assigned = assign_folds(strata, common["folds"], seed_sequence(common["seed"], data.name, repetition))
+    strata = [data.y, data.viewpoint] if given["stratify"] else [np.zeros(len(data.y))]
+    assigned = assign_folds(strata, given["folds"], seed_sequence(given["seed"], data.name, repetition))
     train, test = np.flatnonzero(assigned != fold), np.flatnonzero(assigned == fold)
-    seed = int(seed_sequence(common["seed"], data.name, repetition, fold).generate_state(1)[0])
+    seed = int(seed_sequence(given["seed"], data.name, repetition, fold).generate_state(1)[0])
     for fit in sweep(method, data, train, test, lam, seed):
         row: Row = {"status": fit.status, "reason": fit.reason, "seconds": fit.seconds}
         try:

@@ -151,8 +151,9 @@ def tradeoff_panel(
     >>> ax.lines[2].get_xydata().tolist()  # eta = 10 is dominated by eta = 1
     [[0.75, 0.1], [0.8, 0.4]]
     """
-    dataset = _one_dataset(table, dataset)
-    means = front(table[table["dataset"] == dataset], quality, risk).sort_values(quality)
+    means = front(table, quality, risk)
+    dataset = _one_dataset(means, dataset)
+    means = means[means["dataset"] == dataset].sort_values(quality)
     points = means[means["non_dominated"]]
     if points.empty:
         must = f"'table' must have a result on {dataset!r}"
@@ -180,11 +181,10 @@ def tradeoff_panel(
 
 def _one_dataset(table: Any, dataset: str | None) -> str:
     """Return `dataset` if the table has it; if it is None, return the table's only data set."""
-    known = table["dataset"].unique().tolist() if "dataset" in table else []
-    if dataset is None and len(known) == 1:
-        return str(known[0])
-    check_known(dataset, "'dataset'", known)
-    return str(dataset)
+    known = table["dataset"].unique().tolist()
+    found = known[0] if dataset is None and len(known) == 1 else dataset
+    check_known(found, "'dataset'", known)
+    return str(found)
 
 
 def _label(name: str, rows: Any) -> str:

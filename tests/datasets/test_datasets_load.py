@@ -320,7 +320,7 @@ def test_acs_income_that_is_another_table_is_refused(tmp_path):
     path = tmp_path / "acs_income.csv"
     acs_frame().drop(columns="SEX").to_csv(path, index=False)
     with pytest.raises(
-        InvalidInputError, match=r"must have the columns of ACSIncome. Got a file without 'SEX'"
+        InvalidInputError, match=r"must have the 11 columns of acs_income\.csv. Got a file without 'SEX'"
     ):
         load("acs_income", data_home=tmp_path)
     for cell in ("old", 1.5, None):
