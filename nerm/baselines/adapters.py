@@ -65,8 +65,8 @@ class FairlearnClassifier(GroupClassifier):
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the probability of the desired outcome minus 1/2, (n,)."""
         matrix = dense(self._known_matrix(X))
-        nobody = np.zeros(len(matrix), dtype=bool)
-        favoured = self._known_groups(viewpoint, len(matrix)) if self.sees_group else nobody
+        n = len(matrix)
+        favoured = self._known_groups(viewpoint, n) if self.sees_group else np.zeros(n, dtype=bool)
         return self._chance(matrix, favoured) - 0.5
 
 

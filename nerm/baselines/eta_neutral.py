@@ -215,18 +215,14 @@ class NeutralLikelihood:
         m = mu + rho * self.constraints(w)
         return m if self.equality else np.maximum(m, 0.0)
 
-    def gradient(self, w: Floats, m: Floats) -> Floats:
-        """Return the gradient of F + m . c at w, for multipliers m."""
-        p = expit(self.X @ w)
-        return self.X.T @ ((p - self.y) / self.n + (m @ self.A) * p * (1 - p)) + self.ridge * w
-
     def augmented(self, w: Floats, mu: Floats, rho: float) -> tuple[float, Floats]:
         """Return the augmented Lagrangian F + sum_k (m_k^2 - mu_k^2) / (2 rho) and its gradient.
 
-        m is `multipliers` at (w, mu, rho).
+        m is `multipliers` at (w, mu, rho). The gradient is that of F + m . c for fixed m.
         """
-        m = self.multipliers(w, mu, rho)
-        return self.objective(w) + float((m**2 - mu**2).sum()) / (2 * rho), self.gradient(w, m)
+        m, p = self.multipliers(w, mu, rho), expit(self.X @ w)
+        gradient = self.X.T @ ((p - self.y) / self.n + (m @ self.A) * p * (1 - p)) + self.ridge * w
+        return self.objective(w) + float((m**2 - mu**2).sum()) / (2 * rho), gradient
 
     def hessian(self, w: Floats, mu: Floats, rho: float) -> Floats:
         """Return the matrix of second derivatives of the augmented Lagrangian."""

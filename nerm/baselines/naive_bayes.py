@@ -176,10 +176,10 @@ class CV2NB(GroupClassifier):
         codes = self._nominal.codes(X)
         positive, favoured = self._fit_cells(X, y, viewpoint, len(codes))
         groups = (~favoured, favoured)
-        self._odds = [self._nominal.log_odds(codes[rows], positive[rows]) for rows in groups]
-        features = [odds[codes[rows]].sum(axis=1) for odds, rows in zip(self._odds, groups, strict=True)]
+        self._odds = np.stack([self._nominal.log_odds(codes[rows], positive[rows]) for rows in groups])
+        odds = self._odds[favoured.astype(int)[:, None], codes].sum(axis=1)
         counts = np.bincount(2 * positive + favoured, minlength=4).reshape(2, 2)
-        self._balance([np.sort(f) for f in features], counts.astype(float), int(positive.sum()))
+        self._balance([np.sort(odds[rows]) for rows in groups], counts.astype(float), int(positive.sum()))
         left = f"the discrimination is still {self.objective_:.3g}"
         reached = f"{left} and the next step would make a count negative"
         stopped = self.objective_ <= 0 or self.n_iter_ == self.max_iter  # max_iter reached: no warning
@@ -229,9 +229,6 @@ class CV2NB(GroupClassifier):
         """Return the log-odds of the desired outcome with the final counts, (n,)."""
         self._check_columns(X)
         codes = self._nominal.codes(X)
-        favoured = self._known_groups(viewpoint, len(codes))
+        s = self._known_groups(viewpoint, len(codes)).astype(int)
         prior = np.log(self.counts_[1] + 0.5) - np.log(self.counts_[0] + 0.5)
-        scores = np.empty(len(codes))
-        for s, rows in enumerate((~favoured, favoured)):
-            scores[rows] = self._odds[s][codes[rows]].sum(axis=1) + prior[s]
-        return scores
+        return self._odds[s[:, None], codes].sum(axis=1) + prior[s]

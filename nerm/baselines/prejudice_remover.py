@@ -86,7 +86,7 @@ class PrejudiceRemover(GroupClassifier):
         self.coef_: Floats = weights[:, :d].copy()
         self.intercept_: Floats = weights[:, d].copy()
         self.objective_ = float(found.fun * n)
-        self.mutual_information_ = problem.mutual_information(found.x)
+        self.mutual_information_ = problem.divergence(problem.scores(found.x))[0] / n
         self.n_iter_ = int(found.nit)
         self.gradient_norm_ = float(np.abs(found.jac).max())
         reached = f"the largest entry of the gradient is {self.gradient_norm_:.2g} after {self.n_iter_} steps"
@@ -102,7 +102,7 @@ class PrejudiceRemover(GroupClassifier):
 
 
 class Prejudice:
-    """The objective L on given rows: its value, gradient and mutual-information term."""
+    """The objective L on given rows: its value, gradient and divergence."""
 
     def __init__(self, X: Matrix, positive: Bools, favoured: Bools, eta: float, lam: float) -> None:
         groups = [np.flatnonzero(favoured == bool(s)) for s in (0, 1)]
@@ -114,9 +114,8 @@ class Prejudice:
 
     def value_and_gradient(self, weights: Floats) -> tuple[float, Floats]:
         """Return L and its gradient; weights and gradient are flat arrays of length 2 (d + 1)."""
-        W = weights.reshape(2, -1)
-        scores = [X @ w for X, w in zip(self.X, W, strict=True)]
-        divergence, slope = self._divergence(scores)
+        W, scores = weights.reshape(2, -1), self.scores(weights)
+        divergence, slope = self.divergence(scores)
         value = self.eta * divergence + 0.5 * self.lam * float(W.ravel() @ W.ravel())
         gradient = self.lam * W
         for s, z in enumerate(scores):
@@ -125,12 +124,11 @@ class Prejudice:
             gradient[s] += self.X[s].T @ (p - self.y[s] + self.eta * slope[s] * p * expit(-z))
         return value, gradient.ravel()
 
-    def mutual_information(self, weights: Floats) -> float:
-        """Return (1/n) sum_s c_s KL(Bern(q_s) || Bern(r)), in nats."""
-        scores = [X @ w for X, w in zip(self.X, weights.reshape(2, -1), strict=True)]
-        return float(self._divergence(scores)[0] / self.sizes.sum())
+    def scores(self, weights: Floats) -> list[Floats]:
+        """Return the scores of the rows of each group."""
+        return [X @ w for X, w in zip(self.X, weights.reshape(2, -1), strict=True)]
 
-    def _divergence(self, scores: list[Floats]) -> tuple[float, Floats]:
+    def divergence(self, scores: list[Floats]) -> tuple[float, Floats]:
         """Return sum_s c_s KL(Bern(q_s) || Bern(r)), and its derivatives a_s in c_s q_s, (2,)."""
         # Compute 1 - q as a mean too: near q = 1 the subtraction would lose all digits.
         q = np.array([[expit(-z).mean(), expit(z).mean()] for z in scores])

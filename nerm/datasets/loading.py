@@ -141,9 +141,8 @@ def load(
         do = "Load it raw and turn its text into numbers, with scikit-learn's TfidfVectorizer for instance"
         raise InvalidInputError("'coding' must be 'raw' for 'news', which is text", repr(coding), do)
     if name == "synthetic":
-        n = 1000 if n is None else n
-        drawn = synthetic(n, random_state)
-        raw = _dataset(name, **drawn, description=f"{n} {PUBLISHED[name]['description']}")
+        drawn = synthetic(1000 if n is None else n, random_state)
+        raw = _dataset(name, **drawn, description=f"{len(drawn['y'])} {PUBLISHED[name]['description']}")
     elif name == "diabetes":
         raw = _diabetes()
     else:

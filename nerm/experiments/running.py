@@ -10,9 +10,8 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,8 +67,7 @@ def check_columns(table: Any, needed: Iterable[str], function: str) -> None:
         raise InvalidInputError(must, got, f"Pass the table that {function} returned")
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
+class Job(NamedTuple):
     """One unit of work of an experiment, which computes one or more rows of the result table.
 
     Attributes
@@ -163,7 +161,7 @@ def run_jobs(
     columns = list(dict.fromkeys([*names, *measured, "status", "reason", "seconds"]))
     rows = {} if path is None or not path.is_file() else _resumed(path, settings, names)
     left = [[place for place in job.places if _key(place, names) not in rows] for job in jobs]
-    todo = [replace(job, places=tuple(own)) for job, own in zip(jobs, left, strict=True) if own]
+    todo = [job._replace(places=tuple(own)) for job, own in zip(jobs, left, strict=True) if own]
     todo.sort(key=lambda job: [job.places[0].get(name, 0) for name in ("repetition", "fold")])
     keys = [_key(place, names) for job in jobs for place in job.places]
 

@@ -162,6 +162,7 @@ def tradeoff_panel(
     guide = {"color": "0.6", "linewidth": 1, "linestyle": (0, (2, 2)), "zorder": 0}
     ax.axvline(points[quality].max(), **guide)
     ax.axhline(points[risk].min(), **guide)
+    marks = {"sees_group": " †", "randomised": " ‡"}
     # Use the order of METHODS, so that a method looks the same in every panel.
     for k, name in enumerate(dict.fromkeys([*METHODS, *table["method"]])):
         own, look = points[points["method"] == name], {**style(k), "markersize": 5, "zorder": 2}
@@ -170,8 +171,10 @@ def tradeoff_panel(
             ax.plot(others[quality], others[risk], ".", color=look["color"], alpha=0.35, zorder=1)
         if own["eta"].isna().all():  # a single point, of a method without a weight
             look |= {"markerfacecolor": "none", "markersize": 8, "markeredgewidth": 1.8, "zorder": 4}
+        label = METHODS[name].label if name in METHODS else name
+        label += "".join(mark for fact, mark in marks.items() if fact in own and own[fact].any())
         if not own.empty:
-            ax.plot(own[quality], own[risk], **look, linewidth=1.2, label=_label(name, own))
+            ax.plot(own[quality], own[risk], **look, linewidth=1.2, label=label)
     ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk))
     ax.set_title(dataset.capitalize())
     ax.margins(0.08)
@@ -185,16 +188,6 @@ def _one_dataset(table: Any, dataset: str | None) -> str:
     found = known[0] if dataset is None and len(known) == 1 else dataset
     check_known(found, "'dataset'", known)
     return str(found)
-
-
-def _label(name: str, rows: Any) -> str:
-    """Return a method's label, with † if its predictions depend on the group and ‡ if they are random.
-
-    `rows` are the rows of the table for this method.
-    """
-    marks = {"sees_group": " †", "randomised": " ‡"}
-    known = METHODS[name].label if name in METHODS else name
-    return known + "".join(mark for fact, mark in marks.items() if fact in rows and rows[fact].any())
 
 
 def figure_2(table: Any, axes: Any = None, **options: Any) -> Any:
