@@ -131,21 +131,28 @@ def test_colours_are_okabe_and_itos():
 
 
 def test_bad_input(errors, measured, path):
-    solutions, (X, _, _) = path
+    solutions, (X, y, v) = path
     with pytest.raises(ValueError, match=r"'error' must be one of 'neutrality', .*Got 'loss'."):
         plots.convergence_panel(errors, "loss")
     with pytest.raises(ValueError, match=r"'dataset' must be one of 'adult', 'german'. Got None."):
         plots.tradeoff_panel(measured)
     with pytest.raises(ValueError, match=r"'axes' must hold 2 Axes. Got 3."):
         plots.figure_1(errors, plt.subplots(1, 3)[1])
-    with pytest.raises(ValueError, match=r"'X', 'y' and 'viewpoint' must be given together. Got X."):
+    n = len(X)
+    with pytest.raises(
+        ValueError, match=rf"'viewpoint' must have one entry for each of the {n} rows. Got None."
+    ):
         plots.eta_path(solutions, X=X)
+    with pytest.raises(ValueError, match=rf"'y' must have one label for each of the {n} rows. Got None."):
+        plots.eta_path(solutions, X=X, viewpoint=v)
+    with pytest.raises(ValueError, match=r"'X' must be an array of numbers. Got None."):
+        plots.eta_path(solutions, y=y)
     with pytest.raises(
         ValueError, match=r"'solutions' must be a path of solutions with a neutrality term. Got .."
     ):
         plots.eta_path([])
     with pytest.raises(
-        ValueError, match=r"'names' must have one entry for each of the 4 coefficients. Got 1."
+        ValueError, match=r"'names' must have one entry for each of the 4 coefficients. Got shape \(1,\)."
     ):
         plots.coefficient_path(solutions, ["a"])
     measured["status"], measured["auc"] = "failed", np.nan

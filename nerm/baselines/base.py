@@ -20,6 +20,8 @@ from nerm.estimators.design import as_viewpoint
 from nerm.typing import Array, Bools, Floats, Matrix
 from nerm.validation import as_labels, as_matrix, flat
 
+ADVICE = "Raise max_iter, scale the features, or raise lam"
+
 
 class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     """A binary classifier that is fitted with a two-valued viewpoint.
@@ -130,7 +132,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         check_is_fitted(self)
         validate_data(self, X, reset=False, skip_check_array=True)
 
-    def _conclude(self, converged: bool, residual: str, do: str) -> None:
+    def _conclude(self, converged: bool, residual: str, do: str = ADVICE) -> None:
         """Store whether the fit converged; if not, warn with the text `residual` and the advice `do`."""
         self.converged_ = bool(converged)
         if not converged:

@@ -104,8 +104,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         self.active_constraints_ = [name for name, m in zip(names, self.multipliers_, strict=True) if m != 0]
         broken = f"the constraints are violated by {self.violation_:.2g}"
         slope = f"the largest entry of the Lagrangian's gradient is {self.gradient_norm_:.2g} (tol {tol:.2g})"
-        do = "Raise max_iter, scale the features, or raise lam"
-        self._conclude(converged, f"{broken} and {slope} after {self.n_iter_} steps", do)
+        self._conclude(converged, f"{broken} and {slope} after {self.n_iter_} steps")
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome, (n,); the viewpoint is not used."""

@@ -4,24 +4,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from nerm.baselines.base import GroupClassifier
 from nerm.datasets.coding import Levels, as_frame
-from nerm.errors import InvalidInputError
 from nerm.splitting import as_count
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import as_labels
-
-
-def _columns(X: Any) -> list[Any]:
-    """Return the columns of a DataFrame or of a two-dimensional array, as a list of Series."""
-    if sp.issparse(X):
-        must = "'X' must be a dense nominal table (codes or categories)"
-        got = f"a sparse matrix of shape {X.shape}"
-        raise InvalidInputError(must, got, "Pass the nominal coding, not the one-hot one")
-    return [column for _, column in as_frame(X).items()]
 
 
 class NominalCodes:
@@ -32,17 +21,16 @@ class NominalCodes:
     """
 
     def __init__(self, X: Any) -> None:
-        self.levels = [Levels.seen(column) for column in _columns(X)]
+        self.levels = [Levels.seen(column) for _, column in as_frame(X).items()]
         self.sizes = np.array([len(levels.values) for levels in self.levels])
         self.starts = np.concatenate([[0], np.cumsum(self.sizes + 2)])
 
     def codes(self, X: Any) -> Ints:
         """Return the codes of a table, (n, d)."""
-        columns = _columns(X)
-        pairs = zip(self.levels, columns, strict=True)
-        places = np.column_stack([levels.codes(column) for levels, column in pairs])
-        missing = np.column_stack([column.isna() for column in columns])
-        numbers = np.where(missing, self.sizes + 1, np.where(places < 0, self.sizes, places))
+        frame = as_frame(X)
+        pairs = zip(self.levels, frame.items(), strict=True)
+        places = np.column_stack([levels.codes(column) for levels, (_, column) in pairs])
+        numbers = np.where(frame.isna(), self.sizes + 1, np.where(places < 0, self.sizes, places))
         return self.starts[:-1] + numbers
 
     def log_odds(self, codes: Ints, positive: Bools) -> Floats:

@@ -90,8 +90,7 @@ class PrejudiceRemover(GroupClassifier):
         self.n_iter_ = int(found.nit)
         self.gradient_norm_ = float(np.abs(found.jac).max())
         reached = f"the largest entry of the gradient is {self.gradient_norm_:.2g} after {self.n_iter_} steps"
-        do = "Raise max_iter, scale the features, or raise lam"
-        self._conclude(self.gradient_norm_ <= tol, f"{reached}, tol is {tol:.2g}", do)
+        self._conclude(self.gradient_norm_ <= tol, f"{reached}, tol is {tol:.2g}")
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the log-odds of the desired outcome, (n,)."""

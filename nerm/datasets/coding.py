@@ -81,8 +81,9 @@ def as_frame(X: Any) -> Any:
     """Return X as a DataFrame; the columns of an array are named x0, x1, … and get their own types."""
     values = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if values.ndim != 2 or 0 in values.shape:
-        must = "'X' must be a table with at least one row and one column"
-        raise InvalidInputError(must, f"shape {values.shape}", "Pass a DataFrame or a two-dimensional array")
+        must = "'X' must be a dense table with at least one row and one column"
+        got = f"a {type(X).__name__} of shape {np.shape(X)}"
+        raise InvalidInputError(must, got, "Pass a DataFrame or a two-dimensional array")
     if isinstance(values, pd.DataFrame):
         return values
     frame = pd.DataFrame(values, columns=[f"x{j}" for j in range(values.shape[1])])

@@ -17,6 +17,7 @@ import numpy as np
 
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
+from nerm.splitting import as_count
 from nerm.validation import as_positive
 
 MARK = "# nerm experiment "
@@ -150,9 +151,8 @@ def run_jobs(
     from rich.console import Console
     from rich.progress import track
 
-    if not isinstance(n_jobs, int) or n_jobs < -1 or n_jobs == 0:
-        must = "'n_jobs' must be a positive whole number, or -1 for all cores"
-        raise InvalidInputError(must, repr(n_jobs), "Give n_jobs=2, for instance")
+    if n_jobs != -1:
+        as_count(n_jobs, "n_jobs", do="Use -1 for all cores")
     path = None if results is None else Path(results)
     if path is not None and path.suffix != ".csv":
         must = "'results' must name a .csv file"

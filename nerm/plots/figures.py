@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+import nerm
 from nerm.errors import InvalidInputError
 from nerm.experiments.convergence import slopes
 from nerm.experiments.levels import LEVEL_METHODS, MEASURES, level_means
@@ -19,7 +20,7 @@ from nerm.experiments.methods import METHODS
 from nerm.experiments.tradeoff import front
 from nerm.plots.style import axes_or_new, finish, grid, pyplot, style
 from nerm.typing import Floats
-from nerm.validation import check_known
+from nerm.validation import check_known, flat
 
 AXIS = {
     "auc": "AUC",
@@ -381,11 +382,10 @@ def eta_path(
     ['term, unweighted', 'side of the neutrality term', 'θ, weight of $C^+$']
     """
     etas = _etas(solutions)
-    given = [name for name, part in {"X": X, "y": y, "viewpoint": viewpoint}.items() if part is not None]
-    if len(given) not in (0, 3):
-        must = "'X', 'y' and 'viewpoint' must be given together"
-        raise InvalidInputError(must, ", ".join(given), "Give all three for the panel of measures, or none")
-    axes = grid(axes, 4 if given else 3, 2 if given else 3, (4.0, 3.0))
+    reports = []
+    if any(part is not None for part in (X, y, viewpoint)):
+        reports = [nerm.metrics.report(y, solution.decision_function(X), viewpoint) for solution in solutions]
+    axes = grid(axes, 4 if reports else 3, 2 if reports else 3, (4.0, 3.0))
     terms = [solution.objective.terms for solution in solutions]
     labels = {"risk": "risk", "regularizer": "regularizer Ω", "neutrality": "neutrality, max($C^+$, $C^-$)"}
     curves = [(labels[t.kind], [each[j].value for each in terms]) for j, t in enumerate(terms[0])]
@@ -401,10 +401,7 @@ def eta_path(
     ]
     _curves(axes[2], etas, [("θ", theta)], "θ, weight of $C^+$")
     axes[2].set(ylim=(-0.05, 1.05), xlim=axes[1].get_xlim())
-    if given:
-        from nerm.metrics import report
-
-        reports = [report(y, solution.decision_function(X), viewpoint) for solution in solutions]
+    if reports:
         shown = ("accuracy", "auc", "neutrality_risk", "calders_verwer_score")
         _curves(axes[3], etas, [(AXIS[name], [abs(r[name]) for r in reports]) for name in shown], "measure")
         axes[3].set_ylim(-0.02, 1.02)
@@ -443,10 +440,8 @@ def coefficient_path(
     etas = _etas(solutions)
     coefs = np.array([solution.coef for solution in solutions])
     d = coefs.shape[1]
-    labels = [f"w{j}" for j in range(d)] if names is None else [str(name) for name in names]
-    if len(labels) != d:
-        must = f"'names' must have one entry for each of the {d} coefficients"
-        raise InvalidInputError(must, f"{len(labels)}", "Pass feature_names")
+    labels = [f"w{j}" for j in range(d)] if names is None else list(names)
+    flat(labels, d, "names", f"entry for each of the {d} coefficients")
     ax = axes_or_new(ax)
     moved = np.argsort(-np.ptp(coefs, axis=0), kind="stable")
     for j in moved[top:]:

@@ -192,13 +192,13 @@ def test_a_loop_that_must_stop_early_says_what_is_left():
     [
         (
             np.zeros(4),
-            "'X' must be a table with at least one row and one column. Got shape (4,). Pass a DataFrame or a "
-            "two-dimensional array.",
+            "'X' must be a dense table with at least one row and one column. Got a ndarray of shape (4,). "
+            "Pass a DataFrame or a two-dimensional array.",
         ),
         (
             sp.csr_matrix(np.ones((4, 2))),
-            "'X' must be a dense nominal table (codes or "
-            "categories). Got a sparse matrix of shape (4, 2). Pass the nominal coding, not the one-hot one.",
+            "'X' must be a dense table with at least one row and one column. Got a csr_matrix of shape (4, 2). "
+            "Pass a DataFrame or a two-dimensional array.",
         ),
     ],
 )

@@ -117,8 +117,8 @@ def test_categories_and_codes_are_the_same_coding():
     [
         (
             lambda: Discretize().fit(np.arange(3.0)),
-            "'X' must be a table with at least one row and one column. Got shape (3,). Pass a DataFrame or a "
-            "two-dimensional array.",
+            "'X' must be a dense table with at least one row and one column. Got a ndarray of shape (3,). "
+            "Pass a DataFrame or a two-dimensional array.",
         ),
         (
             lambda: Discretize(n_bins=0).fit(np.ones((2, 2))),

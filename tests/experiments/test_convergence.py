@@ -53,7 +53,7 @@ def test_a_file_with_some_of_the_rows_is_completed(tmp_path):
         ({"etas": [-1.0]}, "'etas' must be a finite number, at least 0. Got -1.0."),
         ({"etas": []}, r"'etas' must not be empty. Got \[\]."),
         ({"lam_per_sample": 0.0}, "'lam_per_sample' must be a finite positive number. Got 0.0."),
-        ({"n_jobs": 1.5}, "'n_jobs' must be a positive whole number, or -1 for all cores. Got 1.5."),
+        ({"n_jobs": 1.5}, "'n_jobs' must be a whole number, at least 1. Got 1.5. Use -1 for all cores."),
     ],
 )
 def test_bad_input(change, text):

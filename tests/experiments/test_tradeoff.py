@@ -132,7 +132,7 @@ def test_an_estimators_seed_belongs_to_its_fold(small):
         ({"repetitions": 0}, "'repetitions' must be a whole number, at least 1. Got 0."),
         ({"folds": 1}, "'folds' must be a whole number, at least 2. Got 1."),
         ({"seed": -1}, "'seed' must be a whole number, at least 0. Got -1."),
-        ({"n_jobs": 0}, "'n_jobs' must be a positive whole number, or -1 for all cores. Got 0."),
+        ({"n_jobs": 0}, "'n_jobs' must be a whole number, at least 1. Got 0. Use -1 for all cores."),
         ({"discretize": "never"}, "'discretize' must be one of 'all rows', 'training folds'. Got 'never'."),
         ({"results": "a.xlsx"}, "'results' must name a .csv file. Got 'a.xlsx'."),
     ],
