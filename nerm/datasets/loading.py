@@ -3,16 +3,17 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import scipy.sparse as sp
 
 from nerm.datasets.coding import as_frame, coder_to
 from nerm.datasets.published_files import PUBLISHED, READERS
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
 from nerm.splitting import as_count
-from nerm.typing import Floats
+from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import check_known
 
 #: For each option of `load`, the data sets that accept it.
@@ -73,6 +74,36 @@ class Dataset:
             f"Dataset({self.name!r}, coding={self.coding!r}: {rows} rows, {columns} columns, "
             f"{(self.y > 0).mean():.1%} desired outcomes, {(self.viewpoint > 0).mean():.1%} favoured)"
         )
+
+    def coded(self, coding: str) -> Self:
+        """Return the data set in the coding ``"nominal"`` or ``"one-hot"``, learned from all rows."""
+        if coding == self.coding:
+            return self
+        if self.coding == "one-hot":
+            must = f"the data set {self.name!r} must be raw or nominal where nominal codes are needed"
+            do = "Load it with coding='raw', or leave out the methods that need them"
+            raise InvalidInputError(must, "coding 'one-hot'", do)
+        coder = coder_to(coding, self.coding)
+        X, names = coder.fit_transform(self.X), coder.get_feature_names_out().tolist()
+        categories = coder[0].categories_ if self.coding == "raw" else self.categories
+        return replace(self, X=X, feature_names=names, coding=coding, categories=categories)
+
+    def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
+        """Return the features of training and test rows as matrices, coded as the training rows are.
+
+        Parameters
+        ----------
+        coding
+            ``"nominal"`` or ``"one-hot"``. If X has another coding, this one is learned on the training rows.
+        train, test
+            Row indices.
+        """
+        found = [self.X.iloc[rows] if hasattr(self.X, "iloc") else self.X[rows] for rows in (train, test)]
+        if coding != self.coding:
+            coder = coder_to(coding, self.coding).fit(found[0])
+            found = [coder.transform(part) for part in found]
+        X, X_test = (part if sp.issparse(part) else np.asarray(part, dtype=float) for part in found)
+        return X, X_test
 
 
 def names() -> list[str]:
@@ -147,15 +178,7 @@ def load(
         raw = _diabetes()
     else:
         raw = _labelled(name, *READERS[name](PUBLISHED[name], path, data_home))
-    return raw if coding == "raw" else _coded(raw, coding)
-
-
-def _coded(raw: Dataset, coding: str) -> Dataset:
-    """Return a raw data set in the coding "nominal" or "one-hot", learned from all rows."""
-    coder = coder_to(coding, "raw")
-    X = coder.fit_transform(raw.X)
-    names, categories = coder.get_feature_names_out().tolist(), coder[0].categories_
-    return replace(raw, X=X, feature_names=names, coding=coding, categories=categories)
+    return raw if coding == "raw" else raw.coded(coding)
 
 
 def _dataset(name: str, X: Any, y: Floats, viewpoint: Floats, **more: Any) -> Dataset:

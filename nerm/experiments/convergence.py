@@ -12,7 +12,7 @@ import numpy as np
 import nerm
 from nerm.experiments.methods import METHODS
 from nerm.experiments.running import Job, Row, as_grid, check_columns, run_jobs
-from nerm.experiments.tradeoff import CodedData, sweep
+from nerm.experiments.tradeoff import sweep
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Floats
 from nerm.validation import as_nonnegative, as_positive
@@ -94,7 +94,7 @@ def _errors(places: Sequence[Row], settings: Row) -> Iterator[Row]:
     drawn = seed_sequence(seed, "synthetic", *([repetition] if settings["redraw"] else []))
     # The seed does not depend on n, so the sample of size n consists of the first n rows of a larger one.
     data = nerm.datasets.load("synthetic", n=n, random_state=int(drawn.generate_state(1, np.uint64)[0]))
-    rows = CodedData("synthetic", data.y, data.viewpoint, {"one-hot": data.X})
+    rows = replace(data, coding="one-hot")  # used as they are
     assigned = assign_folds([np.zeros(n)], settings["folds"], seed_sequence(seed, "folds", n, repetition))
     train, test = np.flatnonzero(assigned != fold), np.flatnonzero(assigned == fold)
     method = replace(METHODS["neutral-svm"], etas=tuple(place["eta"] for place in places))

@@ -6,13 +6,12 @@ one row per fit. It runs in parallel and can resume after an interruption. `trad
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 import nerm
@@ -20,7 +19,7 @@ from nerm.errors import InvalidInputError
 from nerm.experiments.methods import FACTS, METHODS, Fit, Fold, Method, decades, resolve
 from nerm.experiments.running import Job, Row, as_grid, by_name, check_columns, reason_of, run_jobs
 from nerm.splitting import as_count, assign_folds, seed_sequence
-from nerm.typing import Bools, Floats, Ints, Matrix
+from nerm.typing import Bools, Floats, Ints
 from nerm.validation import check_known
 
 #: The values of lambda (sum form, C = 1/lambda) to tune over; the paper does not state its values.
@@ -149,88 +148,28 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
     return means
 
 
-@dataclass(frozen=True, eq=False)
-class CodedData:
-    """One data set, either coded once on all rows or coded anew on the training rows of each fold.
-
-    Attributes
-    ----------
-    name
-        Name of the data set.
-    y, viewpoint
-        Labels and viewpoints, (n,), in -1/+1.
-    coded
-        The features, (n, d), by name of the coding; empty if each fold codes `raw`.
-    raw
-        The DataFrame that each fold codes; None if the data are coded once.
-    digest
-        Checksum of the content.
-    """
-
-    name: str
-    y: Floats
-    viewpoint: Floats
-    coded: Mapping[str, Matrix]
-    raw: Any = None
-    digest: str = ""
-
-    def parts(self, coding: str, train: Ints, test: Ints) -> tuple[Matrix, Matrix]:
-        """Return the features of the training and of the test rows, (n, d) and (m, d), in this coding.
-
-        `train` and `test` are row indices.
-        """
-        if self.raw is None:
-            rows = self.coded[coding]
-            return rows[train], rows[test]
-        coder = nerm.datasets.coding.coder_to(coding, "raw").fit(self.raw.iloc[train])
-        X, X_test = (_as_matrix(coder.transform(self.raw.iloc[part])) for part in (train, test))
-        return X, X_test
+def _loaded(datasets: Any, data_home: Any) -> dict[str, Any]:
+    """Return `Dataset` objects by name; `datasets` are one or several names or `Dataset` objects."""
+    found = []
+    for data in [datasets] if isinstance(datasets, str | nerm.datasets.Dataset) else datasets:
+        if not isinstance(data, nerm.datasets.Dataset):
+            seed = 0 if data == "synthetic" else None
+            data = nerm.datasets.load(data, random_state=seed, data_home=data_home)
+        # Only X, y and viewpoint are sent to the workers.
+        y, viewpoint = np.asarray(data.y, dtype=float), np.asarray(data.viewpoint, dtype=float)
+        found.append(replace(data, y=y, viewpoint=viewpoint, frame=None))
+    return by_name(found, "datasets")
 
 
-def _as_matrix(X: Any) -> Matrix:
-    return sp.csr_matrix(X) if sp.issparse(X) else np.asarray(X, dtype=float)
-
-
-def coded_data(datasets: Any, discretize: str, codings: set[str], data_home: Any) -> dict[str, CodedData]:
-    """Load and code data sets; return a dictionary from data set name to `CodedData`.
-
-    Parameters
-    ----------
-    datasets
-        One or several names or `Dataset` objects.
-    discretize
-        "all rows" or "training folds": the rows on which the discretization is learned.
-    codings
-        The codings that the methods need.
-    data_home
-        Folder with the data files, as for `nerm.datasets.load`.
-    """
-    check_known(discretize, "'discretize'", ("all rows", "training folds"))
-    several = [datasets] if isinstance(datasets, str | nerm.datasets.Dataset) else datasets
-    return by_name([_coded(data, discretize, codings, data_home) for data in several], "datasets")
-
-
-def _coded(data: Any, discretize: str, codings: set[str], data_home: Any) -> CodedData:
+def _digest(data: Any) -> str:
+    """Return a checksum of the rows of a data set."""
     import joblib
     import pandas as pd
 
-    coding = nerm.datasets.coding
-    if not isinstance(data, nerm.datasets.Dataset):
-        data = nerm.datasets.load(data, random_state=0 if data == "synthetic" else None, data_home=data_home)
-    y, viewpoint = np.asarray(data.y, dtype=float), np.asarray(data.viewpoint, dtype=float)
-    one_hot = data.coding == "one-hot"
-    if one_hot and "nominal" in codings:
-        must = f"the data set {data.name!r} must be raw or nominal for the methods that need nominal codes"
-        do = "Load it with coding='raw', or leave those methods out"
-        raise InvalidInputError(must, "coding 'one-hot'", do)
-    X = _as_matrix(data.X) if one_hot else coding.as_frame(data.X)
-    content = X if one_hot else pd.util.hash_pandas_object(X, index=False).to_numpy()
-    digest = str(joblib.hash((y, viewpoint, content)))[:16]
-    if data.coding == "raw" and discretize == "training folds":
-        return CodedData(data.name, y, viewpoint, {}, X, digest)
-    coders = {name: coding.coder_to(name, data.coding) for name in codings}
-    coded = {name: X if one_hot else _as_matrix(coder.fit_transform(X)) for name, coder in coders.items()}
-    return CodedData(data.name, y, viewpoint, coded, None, digest)
+    X = data.X
+    if data.coding != "one-hot":
+        X = pd.util.hash_pandas_object(nerm.datasets.coding.as_frame(X), index=False).to_numpy()
+    return str(joblib.hash((data.y, data.viewpoint, X)))[:16]
 
 
 def sweep(method: Method, rows: Any, train: Ints, test: Ints, lam: float, seed: int = 0) -> Iterator[Fit]:
@@ -241,7 +180,8 @@ def sweep(method: Method, rows: Any, train: Ints, test: Ints, lam: float, seed: 
     method
         One of `METHODS`, or made by `from_objective` or `from_estimator`.
     rows
-        All rows: an object with ``y``, ``viewpoint`` and ``parts(coding, train, test)``.
+        All rows: a `Dataset`, or any object with ``y`` and ``viewpoint``, (n,) in -1/+1, and a method
+        ``parts(coding, train, test)`` that returns the features of the training and of the test rows.
     train, test
         Indices of the rows to fit on and of the rows to score.
     lam
@@ -256,7 +196,7 @@ def sweep(method: Method, rows: Any, train: Ints, test: Ints, lam: float, seed: 
         One per value in ``method.etas``, or a single one if there are none.
 
     >>> from nerm.experiments import METHODS
-    >>> data = coded_data("diabetes", "all rows", {"one-hot"}, None)["diabetes"]
+    >>> data = nerm.datasets.load("diabetes", "one-hot")
     >>> fits = list(sweep(METHODS["neutral-svm"], data, np.arange(300), np.arange(300, 442), lam=10.0))
     >>> len(fits), fits[0].scores.shape
     (10, (142,))
@@ -327,11 +267,15 @@ def cross_validate(
     ['ok', 'ok']
     """
     as_count(repetitions, "repetitions")
+    check_known(discretize, "'discretize'", ("all rows", "training folds"))
     methods = [method for _, method in chosen]
-    data = coded_data(datasets, discretize, {method.coding for method in methods}, data_home)
+    data, coded = _loaded(datasets, data_home), {}
+    for (name, rows), coding in product(data.items(), {method.coding for method in methods}):
+        later = rows.coding == "raw" and discretize == "training folds"  # each fold codes its own rows
+        coded[name, coding] = rows if later else rows.coded(coding)
     common = {
         "nerm": nerm.__version__,
-        "datasets": {name: each.digest for name, each in data.items()},
+        "datasets": {name: _digest(rows) for name, rows in data.items()},
         "methods": {m.name: m.details for m in methods},
         "lam": as_grid(lam, "lam"),
         "discretize": discretize,
@@ -342,12 +286,12 @@ def cross_validate(
     run = partial(run_jobs, n_jobs=n_jobs, progress=progress)
     path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
     tuning = {"experiment": f"{settings['experiment']} tuning", **common}
-    tuned = _tune(methods, data, tuning, partial(run, results=path))
+    tuned = _tune(methods, coded, tuning, partial(run, results=path))
     jobs = []
-    for (name, rows), (own, method) in product(data.items(), chosen):
+    for name, (own, method) in product(data, chosen):
         weight = tuned.get((name, method.tuning), np.nan)
         facts = {fact: getattr(method, fact) for fact in FACTS}
-        work = partial(_measured, rows, common, method, grid)
+        work = partial(_measured, coded[name, method.coding], common, method, grid)
         for repetition, fold in product(range(repetitions), range(folds)):
             place = {"dataset": name, **own, "method": method.name, "repetition": repetition, "fold": fold}
             values = method.etas or (np.nan,)
@@ -359,21 +303,23 @@ def cross_validate(
 
 
 def _tune(
-    methods: Sequence[Method], data: Mapping[str, CodedData], settings: Row, run: Callable[..., Any]
+    methods: Sequence[Method], data: Mapping[tuple[str, str], Any], settings: Row, run: Callable[..., Any]
 ) -> dict[tuple[str, str | None], float]:
     """Return lambda by (data set, family): the value with the largest mean AUC.
 
-    Of equally good values the largest lambda is taken. ``run(jobs, measured, settings)`` runs the jobs.
+    `data` are the data sets by name and coding. Of equally good values the largest lambda is taken.
+    ``run(jobs, measured, settings)`` runs the jobs.
     """
     plain = [replace(m, fit=m.plain, etas=(0.0,)) for m in methods if m.tuning is not None and m.plain]
     families = {str(method.tuning): method for method in plain}
-    lams = settings["lam"]
+    names, lams = list(settings["datasets"]), settings["lam"]
     if len(lams) == 1 or not families:
-        return {(name, family): lams[0] for name in data for family in families}
+        return {(name, family): lams[0] for name in names for family in families}
     jobs = []
-    for name, family, lam, fold in product(data, families, lams, range(settings["folds"])):
+    for name, family, lam, fold in product(names, families, lams, range(settings["folds"])):
         place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
-        jobs.append(Job((place,), partial(_measured, data[name], settings, families[family], "")))
+        method = families[family]
+        jobs.append(Job((place,), partial(_measured, data[name, method.coding], settings, method, "")))
     table = run(jobs, ["auc"], settings)
     best: dict[tuple[str, str | None], float] = {}
     for (name, family), rows in table.groupby(["dataset", "tuning"]):
@@ -386,7 +332,7 @@ def _tune(
     return best
 
 
-def _measured(data: CodedData, given: Row, method: Method, grid: str, places: Sequence[Row]) -> Iterator[Row]:
+def _measured(data: Any, given: Row, method: Method, grid: str, places: Sequence[Row]) -> Iterator[Row]:
     """Fit a method on one fold; yield one row of measures on its test rows per place.
 
     The values of the method's grid are those in the column `grid` of the places.

@@ -145,7 +145,7 @@ def test_bad_input(small, change, text):
 def test_one_hot_data_and_a_method_that_needs_codes(small):
     small["datasets"] = load("diabetes", "one-hot")
     with pytest.raises(
-        ValueError, match=r"'diabetes' must be raw or nominal for the methods that need nominal codes."
+        ValueError, match=r"'diabetes' must be raw or nominal where nominal codes are needed."
     ):
         tradeoff(**small)
     small["methods"] = ["neutral-svm", "lr"]
