@@ -65,8 +65,6 @@ def readable(path: Path, kind: str) -> Iterator[None]:
     """Turn errors raised in the ``with`` block into an error that says that the file is damaged."""
     try:
         yield
-    except InvalidInputError:
-        raise
     except (ValueError, OSError, EOFError, zlib.error, IndexError, StopIteration) as error:
         must, got = f"{path} must be a whole {kind} file", f"one that cannot be read ({error})"
         raise InvalidInputError(must, got, "It may be truncated: copy or download it again") from None
@@ -75,10 +73,7 @@ def readable(path: Path, kind: str) -> Iterator[None]:
 def read_bytes(path: Path) -> bytes:
     """Return the content of a file, decompressed if it is a gzip file."""
     content = path.read_bytes()
-    if content[:2] != b"\x1f\x8b":
-        return content
-    with readable(path, "gzip"):
-        return gzip.decompress(content)
+    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
 
 
 def fetch_openml_frame(about: dict[str, Any], data_home: Any) -> Any:
@@ -104,7 +99,8 @@ def read_uci(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str
     where = find(about["name"], about["file"], data_home)
     if where is None:
         return _openml_table(about, data_home), f"OpenML {about['openml']}"
-    content = read_bytes(where)
+    with readable(where, "gzip"):
+        content = read_bytes(where)
     found = hashlib.sha256(content).hexdigest()
     if found != about["sha256"]:
         must = f"{where} must be the published file (sha256 {about['sha256'][:12]}… unzipped)"
