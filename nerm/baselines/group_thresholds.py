@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from nerm import metrics
 from nerm.baselines.base import GroupClassifier, base_classifier, scores_of, viewpoint_for
 from nerm.errors import InvalidInputError
-from nerm.metric_registry import limitable
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import check_known
 from nerm.weights import resolve
@@ -105,7 +104,7 @@ class GroupThresholds(GroupClassifier):
 
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Fit the classifier if it is not fitted, then find the best pair of thresholds."""
-        known = {name: metric for name, metric in limitable().items() if metric.is_agreement}
+        known = {name: metric for name, metric in metrics.limitable().items() if metric.is_agreement}
         check_known(self.measure, "'measure'", known)
         if not self.limit >= 0:
             must = "'limit' must be at least 0"

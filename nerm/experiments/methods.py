@@ -79,6 +79,7 @@ class Fit:
     status
         "ok", "not converged" or "failed"; in the experiment `levels` also "collapsed" or "not reached".
 
+    >>> import numpy as np
     >>> from nerm.experiments import METHODS
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> fold = Fold(np.zeros((4, 1)), y, y, np.zeros((2, 1)), np.array([-1.0, 1.0]), seed=0)
@@ -131,6 +132,7 @@ class Method:
         How the method reaches a given level of measured neutrality: "asked" (the level is a parameter),
         "grid" (a search over its weights), or "none" (it cannot).
 
+    >>> import numpy as np
     >>> from nerm.experiments import METHODS
     >>> X, y, v = np.array([[1.0], [2.0], [-1.0], [-2.0]]), np.array([1, 1, -1, -1]), np.array([1, -1, 1, -1])
     >>> fold = Fold(X, y, v, X_test=np.array([[1.0]]), viewpoint_test=np.array([1]), seed=0)
