@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.datasets.coding import as_frame, coder_to
-from nerm.datasets.published_files import PUBLISHED, READERS
+from nerm.datasets.published_files import PUBLISHED, READERS, read_uci
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
 from nerm.splitting import as_count
@@ -177,7 +177,7 @@ def load(
     elif name == "diabetes":
         raw = _diabetes()
     else:
-        raw = _labelled(name, *READERS[name](PUBLISHED[name], path, data_home))
+        raw = _labelled(name, *READERS.get(name, read_uci)(PUBLISHED[name], path, data_home))
     return raw if coding == "raw" else raw.coded(coding)
 
 

@@ -149,11 +149,10 @@ def slopes(table: Any, errors: Sequence[str] = ("risk", "neutrality")) -> Any:
 
     check_columns(table, ["n", "eta", *(f"{error}_error" for error in errors)], "convergence")
     found = []
-    for error in errors:
-        for eta, group in table.groupby("eta", sort=True):
-            mean = group.groupby("n")[f"{error}_error"].mean().dropna()
-            x, y = np.log(mean.index.to_numpy(dtype=float)), np.log(mean.to_numpy())
-            slope = float(np.polyfit(x, y, 1)[0]) if len(x) > 1 else np.nan
-            c = float(np.exp(np.mean(2 * y + x)))
-            found.append({"error": error, "eta": float(eta), "slope": slope, "c": c})
+    for error, (eta, group) in product(errors, table.groupby("eta", sort=True)):
+        mean = group.groupby("n")[f"{error}_error"].mean().dropna()
+        x, y = np.log(mean.index.to_numpy(dtype=float)), np.log(mean.to_numpy())
+        slope = float(np.polyfit(x, y, 1)[0]) if len(x) > 1 else np.nan
+        c = float(np.exp(np.mean(2 * y + x)))
+        found.append({"error": error, "eta": float(eta), "slope": slope, "c": c})
     return pd.DataFrame(found, columns=["error", "eta", "slope", "c"])

@@ -55,8 +55,7 @@ class Training:
     def problem(self, *neutrality: Any) -> Any:
         """Return the problem of logistic regression on the training rows plus these neutrality terms."""
         plain = nerm.Risk(nerm.Logistic()) + self.lam / len(self.fold.y) * nerm.SquaredL2()
-        objective = sum(neutrality, plain)
-        return objective.on(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
+        return sum(neutrality, plain).on(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
 
     @cached_property
     def plain(self) -> Any:

@@ -170,9 +170,9 @@ def attempt(model: Any, fold: Fold) -> Fit:
         except Exception as error:
             return Fit(None, time.perf_counter() - started, reason_of(error), "failed")
     messages = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught)
-    stopped_early = any(message.startswith("ConvergenceWarning") for message in messages)
-    status = "not converged" if stopped_early else "ok"
-    return Fit(scores, time.perf_counter() - started, "; ".join(messages), status)
+    early = any(message.startswith("ConvergenceWarning") for message in messages)
+    seconds = time.perf_counter() - started
+    return Fit(scores, seconds, "; ".join(messages), "not converged" if early else "ok")
 
 
 def from_objective(

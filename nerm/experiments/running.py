@@ -159,21 +159,21 @@ def run_jobs(
         raise InvalidInputError(must, repr(str(path)), "Give results='tradeoff.csv', for instance")
     names = list(jobs[0].places[0])
     columns = list(dict.fromkeys([*names, *measured, "status", "reason", "seconds"]))
-    rows = {} if path is None or not path.is_file() else _resumed(path, settings, names)
-    left = [[place for place in job.places if _key(place, names) not in rows] for job in jobs]
+    rows = {_key(place, names): Row() for job in jobs for place in job.places}  # in the order of the table
+    if path is not None and path.is_file():
+        rows |= _resumed(path, settings, names)
+    left = [[place for place in job.places if not rows[_key(place, names)]] for job in jobs]
     todo = [job._replace(places=tuple(own)) for job, own in zip(jobs, left, strict=True) if own]
     todo.sort(key=lambda job: [job.places[0].get(name, 0) for name in ("repetition", "fold")])
-    keys = [_key(place, names) for job in jobs for place in job.places]
 
-    def in_order() -> str:
-        order = [key for key in dict.fromkeys([*keys, *rows]) if key in rows]
-        return _as_csv([rows[key] for key in order], columns)
+    def as_text() -> str:
+        return _as_csv([row for row in rows.values() if row], columns)
 
     def save() -> None:
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with write_atomically(path, "w", encoding="utf-8", newline="") as file:
-                file.write(f"{MARK}{json.dumps({'settings': settings})}\n{in_order()}")
+                file.write(f"{MARK}{json.dumps({'settings': settings})}\n{as_text()}")
 
     save()
     shown = sys.stderr.isatty() if progress is None else progress
@@ -185,7 +185,7 @@ def run_jobs(
             with open(path, "a", encoding="utf-8", newline="") as file:
                 file.write(_as_csv(found, columns, header=False))
     save()
-    return _parsed(in_order())
+    return _parsed(as_text())
 
 
 def _results(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:

@@ -20,7 +20,7 @@ from nerm.experiments.methods import FACTS, METHODS, Fit, Fold, Method, decades,
 from nerm.experiments.running import Job, Row, as_grid, by_name, check_columns, reason_of, run_jobs
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Bools, Floats, Ints
-from nerm.validation import check_known
+from nerm.validation import check_known, flat
 
 #: The values of lambda (sum form, C = 1/lambda) to tune over; the paper does not state its values.
 LAMBDAS = decades((1, 3), -2, 2)
@@ -98,10 +98,8 @@ def non_dominated(quality: ArrayLike, risk: ArrayLike) -> Bools:
     >>> non_dominated([0.9, 0.8, 0.7, 0.85], [0.3, 0.1, 0.2, 0.3]).tolist()
     [True, True, False, False]
     """
-    q, r = np.asarray(quality, dtype=float), np.asarray(risk, dtype=float)
-    if q.ndim != 1 or q.shape != r.shape:
-        must = "'quality' and 'risk' must be vectors of one length"
-        raise InvalidInputError(must, f"shapes {q.shape} and {r.shape}", "Pass two columns")
+    q = np.asarray(quality, dtype=float).ravel()
+    r = np.asarray(flat(risk, len(q), "risk", "value per entry of 'quality'"), dtype=float)
     no_worse = (q[:, None] >= q) & (r[:, None] <= r)
     better = (q[:, None] > q) | (r[:, None] < r)
     return np.asarray(~(no_worse & better).any(axis=0) & ~np.isnan(q + r))

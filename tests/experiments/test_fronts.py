@@ -24,7 +24,9 @@ def test_non_dominated_against_plain_loops():
 
 
 def test_bad_front():
-    with pytest.raises(ValueError, match=r"'quality' and 'risk' must be vectors of one length. Got shapes"):
+    with pytest.raises(
+        ValueError, match=r"'risk' must have one value per entry of 'quality'. Got shape \(2,\)"
+    ):
         non_dominated([1.0], [1.0, 2.0])
 
 
