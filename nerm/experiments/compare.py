@@ -345,11 +345,10 @@ def _certified_gap(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
     """
     from nerm.certify.certificate import best_certificate
 
-    coef = np.asarray(np.nan if answer.coef is None else answer.coef, dtype=float)
-    if answer.coef is not None and coef.shape != (problem.hypothesis.size,):
-        return np.nan, f"it returned coefficients of shape {coef.shape}"
-    if not (np.isfinite(coef).all() and np.isfinite(answer.intercept)):
-        return np.nan, "it returned no hypothesis of finite numbers"
+    coef = np.asarray([] if answer.coef is None else answer.coef, dtype=float)
+    size = problem.hypothesis.size
+    if coef.shape != (size,) or not np.isfinite([*coef, answer.intercept]).all():
+        return np.nan, f"it returned no hypothesis of {size} finite coefficients and an intercept"
     found = best_certificate(problem, coef, float(answer.intercept), answer.multipliers, tol)
     gap = found.certificate.relative_gap
     return gap, f"nerm certifies a relative gap of {gap:.1e} only"

@@ -8,6 +8,7 @@ The look of a curve in the panels of target levels tells the kind of its method:
 """
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -334,11 +335,10 @@ def figure_levels(table: Any, axes: Any = None) -> Any:
     """
     datasets = table["dataset"].unique().tolist()
     measures = [name for name in MEASURES if name in set(table["measure"])]
-    rows = [(measure, quality) for measure in measures for quality in QUALITIES]
+    panels = list(product(measures, QUALITIES, datasets))
     columns = len(datasets) if len(datasets) > 1 else 2
-    axes = grid(axes, len(rows) * len(datasets), columns, (4.2, 3.0))
-    panels = [(dataset, *row) for row in rows for dataset in datasets]
-    for ax, (dataset, measure, quality) in zip(axes, panels, strict=True):
+    axes = grid(axes, len(panels), columns, (4.2, 3.0))
+    for ax, (measure, quality, dataset) in zip(axes, panels, strict=True):
         level_panel(table, dataset, measure, quality, ax, legend=False)
     means = level_means(table)
     drawn = set(means["method"][means["measured"].notna()])
