@@ -15,7 +15,7 @@ import pkgutil
 from importlib import import_module
 from typing import Any
 
-from nerm.atoms.custom import margin_function
+from nerm.atoms.custom import margin_function, maximum
 from nerm.atoms.difference import DCFunction, dc_function
 from nerm.atoms.margin import Facts, MarginFunction
 from nerm.atoms.regularizer import Regularizer
@@ -30,7 +30,7 @@ _ATOMS: dict[str, Any] = {
 globals().update(_ATOMS)
 
 __all__ = [*_ATOMS, "Facts", "dc_function", "dc_functions"]
-__all__ += ["margin_function", "margin_functions", "regularizers"]
+__all__ += ["margin_function", "margin_functions", "maximum", "regularizers"]
 
 
 def _by_name(base: type) -> dict[str, Any]:

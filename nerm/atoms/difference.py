@@ -9,9 +9,9 @@ from typing import Any, ClassVar, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nerm.atoms import numeric
-from nerm.atoms.custom import CustomMarginFunction, margin_function
-from nerm.atoms.hinges import TwoLines
+from nerm.atoms.custom import Moved, WeightedSum, margin_function
+from nerm.atoms.jets import FARTHEST
+from nerm.atoms.losses import HingeLike
 from nerm.atoms.margin import Facts, MarginFunction
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from nerm.typing import Floats
@@ -71,6 +71,7 @@ class DCFunction(MarginFunction):
         raise UnsupportedProblemError(must, f"{self!r}, a difference of convex functions", do)
 
     expression = conjugate = prox = _not_convex  # type: ignore[assignment]
+    __add__ = __mul__ = __rmul__ = scaled = shifted = MarginFunction._not_a_term  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,8 @@ class Ramp(DCFunction):
     def parts(self) -> Parts:
         """The two hinges A and G, and A(m) + G(-m) = `|1 - m / width| / 2`."""
         slope = 0.5 / self.width
-        hinge, later = TwoLines(self.width, -slope, 0.0), TwoLines(-self.width, -slope, 0.0)
-        return Parts(hinge, later, TwoLines(self.width, -slope, slope))
+        hinge, later = (HingeLike(at, 0.0, -slope, 0.0) for at in (self.width, -self.width))
+        return Parts(hinge, later, HingeLike(self.width, 0.0, -slope, slope))
 
     def value(self, m: ArrayLike) -> Floats:
         """Return min(1, max(0, (1 - m / width) / 2))."""
@@ -141,7 +142,7 @@ class CustomDCFunction(DCFunction):
     def facts(self) -> Facts:
         """The facts of phi: its value at 0, an interval of its slopes, and whether it is bounded below."""
         (low, high), (least, most) = self.convex.facts.slopes, self.subtracted.facts.slopes
-        far = numeric.FARTHEST * np.array([-1.0, 1.0])
+        far = FARTHEST * np.array([-1.0, 1.0])
         fall = self.value(1e-4 * far) - self.value(far)  # positive if phi still decreases far from 0
         size = np.abs(self.convex.value(far))
         unbounded = bool(np.any(fall > np.maximum(1.0, 1e-6 * size)))
@@ -157,28 +158,7 @@ class CustomDCFunction(DCFunction):
     def parts(self) -> Parts:
         """The margin functions A, G and m -> A(m) + G(-m)."""
         A, G = self.convex, self.subtracted
-        (low, high), (least, most) = A.facts.slopes, G.facts.slopes
-
-        def subgradient(m: Floats) -> tuple[Floats, Floats]:
-            (a, b), (c, d) = A.subgradient(m), G.subgradient(-m)
-            return a - d, b - c
-
-        def curvature(m: Floats) -> Any:
-            return np.asarray(A.curvature(m)) + np.asarray(G.curvature(-m))
-
-        both = CustomMarginFunction(
-            f"{self.label}, both sides",
-            lambda m: A.expression(m) + G.expression(-m),
-            lambda m: A.value(m) + G.value(-m),
-            subgradient,
-            numpy_curvature=None if A.curvature(0.0) is None or G.curvature(0.0) is None else curvature,
-            given_slopes=(low - most, high - least),
-        )
-        return Parts(A, G, both)
-
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return name(m) in LaTeX; the formula itself is not known."""
-        return rf"\operatorname{{{self.label}}}({m})"
+        return Parts(A, G, WeightedSum(((1.0, A), (1.0, Moved(G, -1.0, 0.0)))))
 
 
 def dc_function(

@@ -1,15 +1,21 @@
 """The base class of margin functions: convex functions of one number, used as loss or as surrogate."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from nerm.atoms import numeric
+from nerm.atoms import formula
+from nerm.atoms.jets import KINK, HingePart
+from nerm.atoms.piecewise import HingeSum
 from nerm.errors import InvalidTypeError
-from nerm.typing import Floats
+from nerm.typing import Bools, Floats
 
 
 @dataclass(frozen=True)
@@ -32,7 +38,7 @@ class Facts:
     minimum : float
         The infimum of phi.
     quadratic : tuple of float or None
-        ``(a, q)`` if ``phi*(u) = a u + (q / 2) u^2`` on the interval ``slopes``, else None (`HingeLike`).
+        ``(a, q)`` if ``phi*(u) = a u + (q / 2) u^2`` on the interval ``slopes``, else None.
     bend : float or None
         a if phi(m) = ``phi(a) + max(low (m - a), high (m - a))`` with finite `slopes` (low, high), else None.
         If low = high, phi is one line and a is arbitrary.
@@ -78,10 +84,9 @@ class MarginFunction(ABC):
     """A convex function phi: R -> R of the margin m = y f(x) (as a loss) or m = +-v f(x) (as a surrogate).
 
     Instances are immutable and have no data and no weight. All methods are vectorised: m has any shape, and
-    results have the same shape. A subclass defines `facts`, `value`, `subgradient`, `expression` and `latex`;
-    conjugate and prox are computed numerically unless the subclass defines them. If the conjugate is
-    quadratic on an interval, derive from `nerm.atoms.HingeLike`, which needs only four numbers, `expression`
-    and `latex`. `nerm.margin_function` makes a margin function from a cvxpy expression alone.
+    results have the same shape. A subclass defines its formula, `expression`; values, slopes, conjugate, prox
+    and facts are derived from it (`nerm.atoms.formula`), exactly unless `facts.numeric`.
+    `nerm.margin_function` makes a margin function without a class.
 
     The Fenchel-Young inequality phi(m) + phi*(u) >= u m is an equality if and only if u is a subgradient of
     phi at m. The prox z = prox(m, t) satisfies (m - z) / t in d phi(z), the subdifferential of phi at z.
@@ -91,7 +96,7 @@ class MarginFunction(ABC):
     name : str
         The name in `nerm.atoms.margin_functions()`.
     built_in : bool
-        Whether nerm defines the class; the certificate compares any other with its cvxpy expression.
+        Whether nerm defines the class; the certificate compares any other with its formula.
     facts : Facts
         The mathematical properties of this function.
 
@@ -110,46 +115,147 @@ class MarginFunction(ABC):
     built_in: ClassVar[bool]
 
     def __init_subclass__(cls) -> None:
-        cls.built_in = vars(cls).get("built_in", cls.__module__.startswith("nerm.atoms."))
-
-    @property
-    @abstractmethod
-    def facts(self) -> Facts:
-        """The mathematical properties of this function."""
-
-    @abstractmethod
-    def value(self, m: ArrayLike) -> Floats:
-        """Return phi(m), in the shape of m; +inf where it overflows."""
-
-    @abstractmethod
-    def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the ends (low, high) of the interval of subgradients, each in the shape of m."""
+        if not isinstance(getattr(cls, "built_in", None), property):
+            cls.built_in = vars(cls).get("built_in", cls.__module__.startswith("nerm.atoms."))
 
     @abstractmethod
     def expression(self, m: Any) -> Any:
-        """Return phi of a cvxpy expression m of any shape, elementwise; it is convex by cvxpy's rules."""
+        """Return phi of a cvxpy expression m of any shape, elementwise."""
+
+    def latex(self, m: str, minus_m: str) -> str:
+        """Return the formula in LaTeX; `m` and `minus_m` are the LaTeX of the margin and of its negative."""
+        return rf"\operatorname{{{getattr(self, 'label', self.name)}}}({m})"
+
+    @cached_property
+    def derived(self) -> formula.Function:
+        """The function that the formula gives, whatever methods a subclass defines by hand."""
+        if self.built_in:  # without cvxpy, which takes a second to load
+            with suppress(AttributeError, TypeError):  # a formula with functions of cvxpy itself
+                return formula.finished(self.expression(formula.MARGIN))
+        given = getattr(self, "cvxpy_expression", self.expression)
+        return formula.derive(given, getattr(self, "label", type(self).__name__))
+
+    @property
+    def by_hand(self) -> bool:
+        """Whether a class of one's own defines its value or its conjugate itself."""
+        own = type(self)
+        derived = own.value is MarginFunction.value and own.conjugate is MarginFunction.conjugate
+        return not (self.built_in or derived)
+
+    @property
+    def hinge_parts(self) -> tuple[HingePart, ...]:
+        """Hinge-like functions that add up to phi, up to a constant; empty if phi is no such sum."""
+        return tuple(self.derived.parts) if isinstance(self.derived, HingeSum) else ()
+
+    @cached_property
+    def parts(self) -> tuple[MarginFunction, ...]:
+        """Hinge-like functions and at most one smooth function that add up to phi, up to a constant.
+
+        Empty if the formula is evaluated numerically.
+        """
+        from nerm.atoms.custom import SmoothPart
+        from nerm.atoms.losses import HingeLike
+
+        f = self.derived
+        if self.facts.quadratic is not None or self.is_smooth:
+            return (self,)
+        if isinstance(f, HingeSum):
+            return tuple(HingeLike(*part) for part in f.parts)
+        if f.numeric:
+            return ()
+        hinges, rest = f.without_kinks()
+        return (*(HingeLike(*part) for part in hinges), SmoothPart(self, rest))
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The mathematical properties of this function, derived from its formula."""
+        f, parts = self.derived, self.hinge_parts
+        low, high = f.end_slopes
+        unbounded = low > 0 or high < 0
+        alone = parts[0] if len(parts) == 1 else None
+        exact = alone is not None and f.constant == 0  # type: ignore[union-attr]
+        straight = alone is not None and alone.q == 0 and np.isfinite(alone[2:]).all()
+        return Facts(
+            at_zero=float(f.value(np.zeros(1))[0]),
+            slopes=(low, high),
+            smoothness=f.smoothness,
+            kinks=tuple(f.breaks[_jump(f)].tolist()),
+            breakpoints=tuple(f.breaks.tolist()),
+            minimum=-np.inf if unbounded else -float(f.conjugate(np.zeros(1))[0]) + 0.0,
+            quadratic=(alone.a, alone.q) if alone and exact else None,
+            bend=alone.a if alone and straight else None,
+            surrogate_only=unbounded,
+            numeric=f.numeric,
+        )
+
+    @property
+    def is_smooth(self) -> bool:
+        """Whether phi has a derivative everywhere, by its formula."""
+        return not (self.hinge_parts or self.derived.numeric or _jump(self.derived).any())
+
+    def value(self, m: ArrayLike) -> Floats:
+        """Return phi(m), in the shape of m; +inf where it overflows."""
+        return self.derived.value(np.asarray(m, dtype=float))
+
+    def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
+        """Return the ends (low, high) of the interval of subgradients, each in the shape of m."""
+        return self.derived.slopes_at(np.asarray(m, dtype=float))
 
     def curvature(self, m: ArrayLike) -> Floats | None:
-        """Return phi''(m) in the shape of m, or None if the class does not define it."""
-        return None
+        """Return phi''(m), to the right of m, in the shape of m; None if phi has a kink."""
+        smooth = self.is_smooth or self.facts.smoothness < np.inf
+        return self.derived.curvature(np.asarray(m, dtype=float)) if smooth else None
 
     def conjugate(self, u: ArrayLike) -> Floats:
         """Return phi*(u) = sup_m u m - phi(m), in the shape of u; +inf outside ``facts.slopes``."""
-        return numeric.conjugate(self.value, self.facts.slopes, np.asarray(u, dtype=float))
+        return self.derived.conjugate(np.asarray(u, dtype=float))
 
     def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
         """Return argmin_z  step phi(z) + (z - m)^2 / 2, in the shape of m."""
-        return numeric.prox(self, np.asarray(m, dtype=float), step)
+        return self.derived.prox(np.asarray(m, dtype=float), step)
 
-    @abstractmethod
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX; `m` and `minus_m` are the LaTeX of the margin and of its negative."""
+    # ---- algebra: a sum or a multiple of margin functions is a margin function
+
+    def __add__(self, other: Any) -> MarginFunction:
+        from nerm.atoms.custom import WeightedSum
+
+        if isinstance(other, MarginFunction):
+            return WeightedSum(((1.0, self), (1.0, other)))
+        return self._not_a_term(other)
+
+    def __mul__(self, factor: Any) -> MarginFunction:
+        from nerm.atoms.custom import WeightedSum
+
+        if isinstance(factor, int | float | np.number) and not isinstance(factor, bool):
+            return WeightedSum(((float(factor), self),))
+        return self._not_a_term(factor)
+
+    __rmul__ = __mul__
+    __array_ufunc__ = None  # numpy numbers are factors
+
+    def scaled(self, factor: float) -> MarginFunction:
+        """Return the margin function m -> phi(factor m)."""
+        from nerm.atoms.custom import Moved
+
+        return Moved(self, float(factor), 0.0)
+
+    def shifted(self, by: float) -> MarginFunction:
+        """Return the margin function m -> phi(m - by)."""
+        from nerm.atoms.custom import Moved
+
+        return Moved(self, 1.0, float(by))
 
     # A margin function is not a term: raise an error that explains this instead of Python's TypeError.
-    def _not_a_term(self, *_: object) -> NoReturn:
+    def _not_a_term(self, *_: object) -> Any:
         name = type(self).__name__
-        must = "a margin function must be wrapped before it can be added or weighted"
+        must = "a margin function must be wrapped before it can be added to terms"
         do = f"Write Risk({name}()) for a loss or Neutrality({name}()) for a surrogate"
         raise InvalidTypeError(must, f"{name}()", do)
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __neg__ = _not_a_term
+    __radd__ = __sub__ = __rsub__ = __truediv__ = __neg__ = _not_a_term
+
+
+def _jump(function: formula.Function) -> Bools:
+    """Return a mask of the breakpoints at which the slope jumps, (K,)."""
+    low, high = function.jumps
+    return np.asarray(high - low > KINK * (1 + np.abs(low)))

@@ -6,7 +6,7 @@ never wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from nerm.atoms import numeric
+from nerm.atoms.jets import FARTHEST
 from nerm.model.blocks import EPS, Block, limit_values, shares, term_weights, two_sided, weighted_duals
 from nerm.model.constraints import nonnegative_least_squares
 from nerm.model.problem import relaxed_problem
@@ -144,12 +144,31 @@ def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats)
     def missing(scores: Floats) -> Floats:
         return c - weighted_duals(problem, multipliers_at(problem.blocks, scores), thetas)
 
-    low, high = numeric.bisect(missing, *numeric.bracket(missing, np.zeros(len(c))))
+    low, high = _sign_change(missing, len(c))
     rows_low, rows_high = multipliers_at(problem.blocks, low), multipliers_at(problem.blocks, high)
     c_low, c_high = (weighted_duals(problem, rows, thetas) for rows in (rows_low, rows_high))
     span = c_low - c_high
     share = np.clip(np.divide(c - c_high, span, out=np.full(len(c), 0.5), where=span > 0), 0.0, 1.0)
     return Multipliers(share * rows_low + (1 - share) * rows_high, thetas)
+
+
+def _sign_change(increasing: Callable[[Floats], Floats], n: int) -> tuple[Floats, Floats]:
+    """Return adjacent numbers (low, high), (n,) each, around the sign change of a nondecreasing function.
+
+    If it does not change its sign up to FARTHEST, both are close to FARTHEST with the matching sign.
+    """
+    low, high = np.full(n, -1.0), np.full(n, 1.0)
+    while ((increasing(high) < 0) & (high < FARTHEST)).any():
+        high = np.where(increasing(high) < 0, np.minimum(4 * high, FARTHEST), high)
+    while ((increasing(low) > 0) & (low > -FARTHEST)).any():
+        low = np.where(increasing(low) > 0, np.maximum(4 * low, -FARTHEST), low)
+    for _ in range(MOST_STEPS):
+        middle = 0.5 * (low + high)
+        if ((middle <= low) | (middle >= high)).all():
+            break
+        above = increasing(middle) > 0
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return low, high
 
 
 def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:

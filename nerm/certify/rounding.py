@@ -10,13 +10,11 @@ of w and of q / mu, the coefficients that correspond to the multipliers.
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nerm.atoms import numeric
-from nerm.atoms.custom import expressed
 from nerm.certify.conjugates import square_weight
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import EPS, Block, scaled_weights, sum_error, term_weights, weigh
@@ -149,25 +147,26 @@ def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int,
 def custom_atom_error(
     problem: Problem, hypothesis: tuple[Floats, float], behind: Multipliers | None
 ) -> float:
-    """Return the effect on the duality gap of errors in the values and conjugates of custom atoms.
+    """Return the effect on the duality gap of errors in values and conjugates that a user wrote by hand.
 
-    cvxpy proves that the expression of a custom atom is convex. The user may also give a value or a conjugate
-    of the atom, and these may be wrong. So they are compared with the expression at the margins of the
-    hypothesis and at the multipliers `behind`, which give the dual bound. Return 0 if `behind` is None.
+    A class of one's own may define `value` or `conjugate` itself, and these may be wrong. So they are
+    compared with those that the formula gives (`MarginFunction.derived`), at the margins of the hypothesis
+    and at the multipliers `behind`, which give the dual bound. Return 0 if `behind` is None.
     """
-    custom = [j for j, block in enumerate(problem.blocks) if not block.atom.built_in]
-    if not custom or behind is None:
+    by_hand = [j for j, block in enumerate(problem.blocks) if block.atom.by_hand]
+    if not by_hand or behind is None:
         return 0.0
     relaxed = relaxed_problem(problem, behind.limits) if problem.limits else problem
     scores, weights = problem.hypothesis.scores(*hypothesis), scaled_weights(relaxed, behind.thetas)
     total = 0.0
-    for j in custom:
+    for j in by_hand:
         block = problem.blocks[j]
         counted = term_weights(problem)[j] * block.weights > 0
         margins = (block.targets * scores)[counted]
-        apart = np.abs(block.atom.value(margins) - expressed(block.atom, margins))
+        apart = np.abs(block.atom.value(margins) - block.atom.derived.value(margins))
         total += term_weights(problem)[j] * weigh(block.weights[counted], apart)
-        u = np.unique(-behind.rows[j][weights[j] > 0])
-        deficit = numeric.deficit(block.atom, partial(expressed, block.atom), u)
-        total += float(weights[j].sum()) * deficit
+        u = -behind.rows[j]
+        with np.errstate(invalid="ignore"):
+            deficit = np.nan_to_num(block.atom.derived.conjugate(u) - block.atom.conjugate(u))
+        total += weigh(weights[j], np.maximum(deficit, 0.0))
     return total / problem.divisor

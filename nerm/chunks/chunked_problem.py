@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from nerm.atoms.hinges import Hinge
-from nerm.atoms.smooth import Logistic
+from nerm.atoms.losses import Hinge, Logistic
 from nerm.certify.certificate import Certificate, from_bounds
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.rounding import rounding_of_sums

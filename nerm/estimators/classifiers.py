@@ -7,10 +7,9 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils.metaestimators import available_if
 
-from nerm.atoms.hinges import Hinge
+from nerm.atoms.losses import Hinge, Logistic
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer, SquaredL2
-from nerm.atoms.smooth import Logistic
 from nerm.chunks.pieces import lazily
 from nerm.defaults import DEFAULTS
 from nerm.estimators.base import NeutralClassifier

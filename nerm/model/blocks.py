@@ -12,7 +12,7 @@ Along a path over eta only the weights of the terms change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -115,7 +115,15 @@ def term_weights(problem: Problem) -> Floats:
 
 def two_sided(problem: Problem) -> Floats:
     """Return the weight of each two-sided neutrality term; each of these terms has one theta."""
-    return term_weights(problem)[[block.side == 1 for block in problem.blocks]]
+    weights = dict(zip(pair_numbers(problem.blocks), term_weights(problem), strict=True))
+    weights.pop(-1, None)
+    return np.array(list(weights.values()))
+
+
+def pair_numbers(blocks: Sequence[Block]) -> list[int]:
+    """Return for each block the number of its two-sided term, 0 .. K - 1, or -1 for a whole term."""
+    order = list(dict.fromkeys(block.term for block in blocks if block.side))
+    return [order.index(block.term) if block.side else -1 for block in blocks]
 
 
 def one_sided(problem: Problem) -> int:
@@ -124,14 +132,15 @@ def one_sided(problem: Problem) -> int:
     return sum(block.side == 0 and terms[block.term].kind == "neutrality" for block in problem.blocks)
 
 
-def shares(blocks: Sized, thetas: Floats) -> Floats:
+def shares(blocks: Sequence[Block], thetas: Floats) -> Floats:
     """Return the factor of each block in its term, (number of blocks,).
 
     `thetas` holds one theta per two-sided term. The factor is theta for C+, 1 - theta for C-, and 1 for a
     block that is a whole term.
     """
-    pairs = np.column_stack([thetas, 1 - thetas]).ravel()
-    return np.concatenate([np.ones(len(blocks) - len(pairs)), pairs])
+    pairs = zip(blocks, pair_numbers(blocks), strict=True)
+    found = [1.0 if k < 0 else thetas[k] if block.side > 0 else 1 - thetas[k] for block, k in pairs]
+    return np.array(found, dtype=float)
 
 
 def scaled_weights(problem: Problem, thetas: Floats) -> list[Floats]:

@@ -11,9 +11,8 @@ import numpy as np
 import pandas as pd
 
 from nerm.atoms.difference import DCFunction, Ramp
-from nerm.atoms.hinges import Hinge, Identity
+from nerm.atoms.losses import Hinge, Identity, Logistic
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.smooth import Logistic
 from nerm.certify.conjugates import square_weight
 from nerm.errors import InvalidInputError
 from nerm.model.expressions import Risk

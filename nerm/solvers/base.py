@@ -71,6 +71,8 @@ class Solver(ABC):
         Whether it supports every margin function and regularizer; ``"auto"`` runs one such solver last.
     merges_rows : bool
         Whether its sessions work on the distinct rows only (`nerm.solvers.linalg.merging`).
+    splits_blocks : bool
+        Whether it takes a sum of margin functions as several blocks (`nerm.solvers.linalg.merging`).
     keeps_time : bool
         Whether its sessions accept a `deadline` (`nerm.solvers.clock`). With a time limit, other solvers run
         in a process that is killed at the deadline.
@@ -91,6 +93,7 @@ class Solver(ABC):
     takes_constraints: ClassVar[bool] = False
     takes_every_atom: bool = False
     merges_rows: ClassVar[bool] = False
+    splits_blocks: ClassVar[bool] = False
     keeps_time: bool = False
 
     def installed(self) -> bool:

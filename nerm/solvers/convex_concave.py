@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
-from nerm.atoms.hinges import TwoLines
+from nerm.atoms.losses import HingeLike
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.numeric import middle_slope
 from nerm.certify.solution import SECONDS, Solution, Status, stationary
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import Block, in_order, weigh
@@ -208,12 +207,12 @@ def _parts(block: Block, scores: Floats) -> tuple[MarginFunction, Block]:
         others = _tangent(parts.subtracted, -margins, block.weights)
         slopes, offsets = slopes - others[0], offsets + others[1]
     constant = weigh(block.weights, offsets) / max(float(block.weights.sum()), np.finfo(float).tiny)
-    line = TwoLines(-constant, 1.0, 1.0)
+    line = HingeLike(-constant, 0.0, 1.0, 1.0)
     tangent = Block(line, block.weights, -slopes * block.targets, block.term, 0)
     return parts.two_sided if block.side else parts.convex, tangent
 
 
 def _tangent(G: MarginFunction, margins: Floats, weights: Floats) -> tuple[Floats, Floats]:
     """Return the tangent g m - c of G at each margin as arrays (g, c), both (n,); 0 for rows of weight 0."""
-    slopes = np.where(weights > 0, middle_slope(G, margins), 0.0)
+    slopes = np.where(weights > 0, np.mean(G.subgradient(margins), axis=0), 0.0)
     return slopes, np.where(weights > 0, slopes * margins - G.value(margins), 0.0)

@@ -7,6 +7,7 @@ sides of the limit, with the smallest s that satisfies the limit. The same mixtu
 dual feasible, so both errors are of second order in the width of the bracket.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from nerm.certify.solution import Answer
 from nerm.model.blocks import EPS, limit_values, shares, term_weights, value_at_zero
 from nerm.model.problem import Problem, relaxed_problem
 from nerm.solvers import clock
-from nerm.solvers.base import Session, Solver, limit
+from nerm.solvers.base import Session, limit
 from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats
 
@@ -46,8 +47,8 @@ class Solved:
 class LimitedSession(Session):
     """A session that searches the weight of a limit, with a solver's session for the relaxed problems."""
 
-    def __init__(self, solver: Solver, problem: Problem) -> None:
-        self._session = solver.open(relaxed_problem(problem, [1.0]))
+    def __init__(self, open_session: Callable[[Problem], Session], problem: Problem) -> None:
+        self._session = open_session(relaxed_problem(problem, [1.0]))
 
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER

@@ -57,18 +57,20 @@ def test_derived_pieces_agree_with_the_built_in_ones():
     assert own.facts.slopes == (-1.0, 0.0)
 
 
-def test_given_numpy_functions_are_used():
+def test_given_numpy_functions_are_compared_with_the_formula():
     calls = []
 
     def value(m):
         calls.append(1)
         return np.maximum(0, 1 - m)
 
+    hinge = nerm.Hinge()
     atom = nerm.margin_function(
         lambda m: cp.pos(1 - m),
         value=value,
-        subgradient=nerm.Hinge().subgradient,
-        conjugate=nerm.Hinge().conjugate,
+        subgradient=hinge.subgradient,
+        conjugate=hinge.conjugate,
+        slopes=(-1.0, 0.0),
         name="mine",
     )
     check_margin_function(atom, tol=1e-9)
@@ -76,13 +78,10 @@ def test_given_numpy_functions_are_used():
     assert not atom.facts.numeric
 
 
-def test_a_given_curvature_is_used_and_none_is_invented():
-    plain = nerm.margin_function(lambda m: cp.logistic(-2 * m), name="steep")
-    assert plain.curvature([0.0, 1.0]) is None
-    atom = nerm.margin_function(
-        lambda m: cp.logistic(-2 * m), curvature=lambda m: 1 / np.cosh(m) ** 2, name="steep-with-curvature"
-    )
+def test_the_curvature_is_derived():
+    atom = nerm.margin_function(lambda m: cp.logistic(-2 * m), name="steep")
     np.testing.assert_allclose(atom.curvature([0.0, 1.0]), [1.0, 0.419974341614], rtol=1e-9)
+    assert atom.facts.smoothness == 1.0
     check_margin_function(atom)
 
 
@@ -114,13 +113,13 @@ def test_unbounded_below_is_a_surrogate_only():
         ),
         (
             lambda: nerm.margin_function(lambda m: cp.pos(1 - m), value=lambda m: np.maximum(0, 2 - m)),
-            "'value' of 'phi' must be the same function as 'expression'",
+            "'value' of 'phi' must agree with 'expression'",
         ),
         (
             lambda: nerm.margin_function(
                 lambda m: cp.square(1 - m), curvature=lambda m: np.ones_like(m), name="sq"
             ),
-            "'curvature' of 'sq' must be the second derivative of 'expression'. Got [1.0, 1.0,",
+            "'curvature' of 'sq' must agree with 'expression'. Got [1.0, 1.0,",
         ),
     ],
 )

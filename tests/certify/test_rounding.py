@@ -43,9 +43,9 @@ def test_numeric_conjugates_never_lift_the_bound(weight):
 
 def test_a_wrong_conjugate_certifies_nothing(data):
     X, y, _ = data
-    with pytest.raises(nerm.InvalidInputError, match=r"'conjugate' of 'phi' must satisfy"):
+    with pytest.raises(nerm.InvalidInputError, match=r"'conjugate' of 'phi' must agree with"):
         nerm.margin_function(lambda m: cp.pos(1 - m), conjugate=lambda u: u - 1.0)
-    with pytest.raises(nerm.InvalidInputError, match=r"'subgradient' of 'phi' must be the slope"):
+    with pytest.raises(nerm.InvalidInputError, match=r"'subgradient' of 'phi' must agree"):
         nerm.margin_function(lambda m: cp.pos(1 - m), subgradient=lambda m: 0 * m)
 
     @dataclass(frozen=True)
@@ -63,29 +63,38 @@ def dipped(m):
 
 def test_a_value_that_is_not_its_expression_is_found_at_the_solution(data):
     """A dip too narrow for any probe but the margins themselves."""
-    atom = nerm.margin_function(lambda m: cp.pos(1 - m), value=dipped, name="dip")
+
+    @dataclass(frozen=True)
+    class Dip(Hinge):
+        def value(self, m):
+            return dipped(np.asarray(m, dtype=float))
+
     X, y = np.array([[30.1], [1.0], [-1.0], [-30.1]]), [1, 1, -1, -1]
-    problem = (Risk(atom) + 1e-3 * SquaredL2()).on(X, y, intercept=False)
+    problem = (Risk(Dip()) + 1e-3 * SquaredL2()).on(X, y, intercept=False)
     assert problem.certify([1.0]).slack > 0.1
     assert problem.certify([1.0]).relative_gap > 1e-2
-    with pytest.raises(
-        nerm.InvalidInputError, match=r"'value' of 'dip' must be the same function as 'expression'"
-    ):
-        nerm.margin_function(lambda m: cp.pos(1 - m), value=lambda m: dipped(m + 0.1), name="dip")
+    with pytest.raises(nerm.InvalidInputError, match=r"'value' of 'dip' must agree with 'expression'"):
+        nerm.margin_function(lambda m: cp.pos(1 - m), value=lambda m: dipped(m + 90.1), name="dip")
+
+
+def test_a_given_function_that_is_wrong_between_the_probes_changes_nothing():
+    """The formula decides: given functions are compared with it and not used."""
+    atom = nerm.margin_function(lambda m: cp.pos(1 - m), value=dipped, name="dip")
+    assert atom.value(30.1) == 0.0
 
 
 def test_a_conjugate_that_is_a_little_too_low_takes_from_the_claim(data):
-    """9e-5 passes the check of what was given; a hypothesis that is off by as much is not called optimal for it."""
+    """A hypothesis that is off by as much as the conjugate is wrong is not called optimal for it."""
     X, y, _ = data
-    parts = {
-        "value": lambda m: (1 - m) ** 2,
-        "subgradient": lambda m: 2 * (m - 1),
-        "curvature": lambda m: 2 + 0 * m,
-    }
-    low = nerm.margin_function(lambda m: cp.square(1 - m), conjugate=lambda u: u + u * u / 4 - 9e-5, **parts)
+
+    @dataclass(frozen=True)
+    class Low(nerm.Squared):
+        def conjugate(self, u):
+            return super().conjugate(u) - 9e-5
+
     objective = Risk(nerm.Squared()) + 1e-2 * SquaredL2()
     best = objective.on(X, y).solve(tol=1e-9)
-    problem = (Risk(low) + 1e-2 * SquaredL2()).on(X, y)
+    problem = (Risk(Low()) + 1e-2 * SquaredL2()).on(X, y)
     for shift in (0.0, 0.005, 0.01):
         certificate = problem.certify(best.coef + shift, best.intercept, best.multipliers)
         worse = certificate.primal / best.objective.total - 1

@@ -176,6 +176,8 @@ def hinge_with(**wrong):
 
 @dataclass(frozen=True)
 class WrongExpression(Hinge):
+    derived = Hinge().derived
+
     def expression(self, m):
         return cp.pos(1.1 - m)
 

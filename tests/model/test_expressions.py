@@ -51,7 +51,7 @@ def test_weights_multiply_and_distribute():
         (lambda: 2 + SquaredL2(), TypeError, "unsupported operand"),
         (lambda: Risk(Hinge()) * SquaredL2(), nerm.InvalidInputError, "a term must be weighted by a number"),
         (
-            lambda: 2 * Hinge(),
+            lambda: Hinge() + SquaredL2(),
             TypeError,
             "Write Risk(Hinge()) for a loss or Neutrality(Hinge()) for a surrogate.",
         ),
@@ -100,7 +100,7 @@ def test_equal_objectives_are_equal_and_numpy_numbers_are_weights():
     "mistake",
     [
         lambda: Risk(Hinge()) + SquaredL2,
-        lambda: 2 * Hinge(),
+        lambda: Hinge() - Hinge(),
         lambda: bool(Neutrality(Hinge()) <= 1),
     ],
 )

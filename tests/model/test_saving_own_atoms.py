@@ -115,10 +115,12 @@ def test_one_that_differs_where_nobody_looked_is_seen_by_the_certificate(tmp_pat
     solution = solved(OBJECTIVES["loss"][0])
     solution.save(tmp_path / "s")
 
-    def bumped(m):  # as the hinge at multiples of a half
-        return np.maximum(0.0, 1 - m) + 0.1 * np.sin(2 * np.pi * m) ** 2
+    class Bumped(nerm.Hinge):
+        def value(self, m):  # as the hinge at multiples of a half
+            m = np.asarray(m, dtype=float)
+            return np.maximum(0.0, 1 - m) + 0.1 * np.sin(2 * np.pi * m) ** 2
 
-    other = replace(loss(), numpy_value=bumped)
+    other = Bumped()
     with pytest.raises(nerm.InvalidInputError, match="the same functions as when the file was saved"):
         nerm.load(tmp_path / "s", atoms={"mine": other})
 

@@ -16,7 +16,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from nerm.model.blocks import Block
+from nerm.atoms.jets import STEEPEST
+from nerm.model.blocks import Block, pair_numbers
 from nerm.solvers.interior_point import passes
 from nerm.solvers.interior_point.matrices import Features
 from nerm.solvers.interior_point.norms import NormDuals
@@ -105,12 +106,11 @@ class Linearisation:
 def table(blocks: Sequence[Block]) -> Floats:
     """Return the table of blocks for compiled code: single blocks first, then both sides of each pair."""
     lines: list[tuple[float, ...]] = []
-    for block in blocks:
+    for block, pair in zip(blocks, pair_numbers(blocks), strict=True):
         linear, quadratic = block.atom.facts.quadratic or (0.0, 0.0)
         low, high = block.atom.facts.slopes
         kind = SMOOTH if block.atom.facts.quadratic is None else AFFINE if low == high else MOVING
-        term = sum(line[passes.SIGN] > 0 for line in lines) - (block.side < 0)
-        lines.append((linear, quadratic, low, high, kind, block.side, 2 + term if block.side else 0))
+        lines.append((linear, quadratic, low, high, kind, block.side, 2 + pair if block.side else 0))
     return np.array(lines, dtype=float).reshape(-1, 7)
 
 
@@ -152,7 +152,9 @@ class Arrays:
         self.blocks, self.features, self.data = tuple(blocks), features, data
         self.kinds, self.low, self.high = data.table[:, KIND], data.table[:, LOW], data.table[:, HIGH]
         self.singles = sum(block.side == 0 for block in blocks)
-        self.terms = (len(blocks) - self.singles) // 2
+        self._pairs = np.array(pair_numbers(blocks)[self.singles :], dtype=int)
+        self._minus = np.array([int(block.side < 0) for block in blocks[self.singles :]], dtype=int)
+        self.terms = int(self._pairs.max(initial=-1)) + 1
         self.total = data.weights.sum(axis=1)
         self.moving = (self.kinds == MOVING) * self.total
         self.ends = self.moving * (np.isfinite(self.low).astype(int) + np.isfinite(self.high))
@@ -179,8 +181,19 @@ class Arrays:
         return int(self.features.shape[0])
 
     def sides(self, values: Floats) -> Floats:
-        """Return the entries of the sides, (K, 2), of one entry per block, (J,)."""
-        return values[self.singles :].reshape(self.terms, 2)
+        """Add up the blocks of each side: (K, 2, ...) from one entry per block, (J, ...)."""
+        sums = np.zeros((self.terms, 2, *values.shape[1:]))
+        np.add.at(sums, (self._pairs, self._minus), values[self.singles :])
+        return sums
+
+    def by_block(self, singles: Floats, sides: Floats) -> Floats:
+        """Return one entry per block, (J,), from those of single blocks and of sides, (K, 2)."""
+        return np.concatenate([singles, sides[self._pairs, self._minus]])
+
+    def of_terms(self, values: Floats) -> Floats:
+        """Return the entry of each two-sided term, (K,), from one entry per block, (J,)."""
+        _, first = np.unique(self._pairs, return_index=True)
+        return values[self.singles :][first]
 
     def _given(self, state: State) -> tuple[tuple[Floats, ...], ...]:
         """Return the arguments of the compiled passes, as plain tuples."""
@@ -229,9 +242,8 @@ class Arrays:
         few = vectors[: 2 + self.terms]
         columns = np.vstack([self.features.columns(vectors)[:, : len(few)], few.sum(axis=1)])
         columns[:, 0] += nu @ self.fixed_gradient
-        columns[:, 2:] += (
-            self.fixed_gradient[self.singles :: 2] - self.fixed_gradient[self.singles + 1 :: 2]
-        ).T
+        plus, minus = np.moveaxis(self.sides(self.fixed_gradient), 1, 0)
+        columns[:, 2:] += (plus - minus).T
         beyond = self._beyond(state.coef, state.intercept)
         value = power - conjugate + products + beyond  # from m = linear + quadratic u + p^+ - p^-
         conjugate += self.fixed_conjugate
@@ -242,9 +254,10 @@ class Arrays:
     def _smooth(self, j: int, state: State, part: slice) -> float:
         """Set u = phi'(m) and kappa = phi''(m); return sum B phi(m)."""
         atom, m = self.blocks[j].atom, self.data.targets[j, part] * state.scores[part]
-        state.duals.u[j, part] = atom.subgradient(m)[0]
-        self.move.kappa[j, part] = atom.curvature(m)
-        return float(self.data.weights[j, part] @ atom.value(m))
+        jet = atom.derived.jet(m)
+        state.duals.u[j, part] = jet.low
+        self.move.kappa[j, part] = np.minimum(jet.curvature, STEEPEST)
+        return float(self.data.weights[j, part] @ jet.value)
 
     def direct(self, state: State, nu: Floats, df: Floats, *, corrected: bool) -> Floats:
         """Set du along df; return the weight of rows by the longest step that they allow."""
@@ -276,7 +289,7 @@ def primal_value(arrays: Arrays, values: Floats, factors: Floats, regularizer: f
     """Return n P from sum B phi(m) of each block."""
     risks = factors[: arrays.singles] @ values[: arrays.singles]
     larger = arrays.sides(values).max(axis=1, initial=-np.inf)
-    return float(regularizer + risks + factors[arrays.singles :: 2] @ larger)
+    return float(regularizer + risks + arrays.of_terms(factors) @ larger)
 
 
 def weighted_duals(arrays: Arrays, u: Floats, nu: Floats) -> Floats:

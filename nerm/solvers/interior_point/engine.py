@@ -153,23 +153,22 @@ class Engine(Session):
         assert outcome.u is not None
         assert outcome.nu is not None
         u = dict(zip(self._active, outcome.u, strict=True))
-        shares = iter(outcome.nu[:, 0] / outcome.nu.sum(axis=1))
+        known = dict.fromkeys(block.term for block in self._active if block.side)
+        thetas = dict.fromkeys((block.term for block in self.blocks if block.side), 0.5)
+        thetas.update(zip(known, (outcome.nu[:, 0] / outcome.nu.sum(axis=1)).tolist(), strict=True))
         rows = np.empty((len(self.blocks), len(outcome.scores)))
-        thetas = []
         for j, block in enumerate(self.blocks):
             rows[j] = -u[block] if block in u else 0.0
             if block not in u or not block.weights.all():  # without weight, any subgradient
                 middle = np.mean(block.atom.subgradient(block.targets * outcome.scores), axis=0)
                 rows[j] = np.where(block.weights > 0, rows[j], -middle) if block in u else -middle
-            if block.side > 0:
-                thetas.append(next(shares) if block in u else 0.5)
         coef, intercept = self.coordinates.outside(outcome.coef, outcome.intercept)
         is_late = clock.is_up(method.deadline)
         claim = "converged" if outcome.converged else "stopped: time is up" if is_late else "stopped early"
         return Answer(
             coef,
             intercept,
-            Multipliers(rows, np.array(thetas)),
+            Multipliers(rows, np.array(list(thetas.values()))),
             claim,
             outcome.iterations,
             solve_seconds=time.perf_counter() - started,

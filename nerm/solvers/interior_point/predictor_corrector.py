@@ -161,7 +161,7 @@ class PredictorCorrector:
         self.intercept = intercept
         self.deadline = deadline
         self.lam = penalty.lam
-        self.eta = factors[arrays.singles :: 2]
+        self.eta = arrays.of_terms(factors)
         self.side_unit = tuning.side_barrier * arrays.sides(factors * arrays.mass)
 
     def on(self, arrays: Arrays) -> PredictorCorrector:
@@ -171,7 +171,7 @@ class PredictorCorrector:
 
     def block_weights(self, nu: Floats) -> Floats:
         """Return the weight of each block, (J,): its factor, or nu, (K, 2), for a side."""
-        return np.concatenate([self.factors[: self.arrays.singles], nu.ravel()])
+        return self.arrays.by_block(self.factors[: self.arrays.singles], nu)
 
     def start(self, here: Outcome, score_error: float, near: Near | None = None) -> State:
         """Return all rows and sides on the central path of the scores of a hypothesis.
@@ -325,7 +325,7 @@ class PredictorCorrector:
         affine_length = min(1.0, _quantile(histogram, left_behind), _sides_length(state, affine))
         target = max((1 - affine_length) ** 3, 1e-3) * barrier
 
-        side_change = np.concatenate([np.zeros(arrays.singles), affine.nu.ravel()])
+        side_change = arrays.by_block(np.zeros(arrays.singles), affine.nu)
         h, change = arrays.correct(state, nu, side_change, target, second_order if per_row else np.inf)
         sides = target * self.side_unit - products - affine.nu * affine.sigma
         step = newton(h, change, sides, norms.right_hand_side(state.coef, target, second_order))

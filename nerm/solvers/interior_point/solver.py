@@ -12,7 +12,6 @@ from nerm.solvers import auto
 from nerm.solvers.base import NermSolver, Session
 
 LARGEST_SYSTEM = 5000  # unknowns of the dense Newton system: 200 MB
-ATOMS = "hinge-like (facts.quadratic) or smooth (curvature)"
 
 
 @dataclass(frozen=True)
@@ -23,13 +22,13 @@ class InteriorPoint(NermSolver):
     keeps_time = True
     cost = staticmethod(auto.interior_point)
     merges_rows: ClassVar[bool] = True
+    splits_blocks: ClassVar[bool] = True
 
     def requirements(self) -> str:
         """One phrase: what a problem must be like."""
         return (
-            "a linear problem with squared l2, l1, group l2 or l-infinity of positive weight, atoms that are "
-            f"{ATOMS}, and at most {LARGEST_SYSTEM} rows or columns, whichever are fewer "
-            "(with squared l2 alone), or columns"
+            "a linear problem with squared l2, l1, group l2 or l-infinity of positive weight, and at most "
+            f"{LARGEST_SYSTEM} rows or columns, whichever are fewer (with squared l2 alone), or columns"
         )
 
     def why_unsupported(self, problem: Problem) -> str | None:
@@ -62,7 +61,7 @@ def norms_of(problem: Problem) -> list[Norms]:
 
 
 def unsupported_term(problem: Problem) -> str | None:
-    """Name the first regularizer or atom that is not supported."""
+    """Name the first regularizer other than squared l2, or the first atom without parts."""
     for _, omega in problem.regularizers:
         if not isinstance(omega, SquaredL2):
             return repr(omega)
@@ -72,9 +71,8 @@ def unsupported_term(problem: Problem) -> str | None:
 
 
 def unsupported_atom(problem: Problem) -> str | None:
-    """Name the first atom whose conjugate is not quadratic and that has no curvature."""
-    atoms = (block.atom for block in problem.blocks)
-    return next((repr(a) for a in atoms if a.facts.quadratic is None and a.curvature(0.0) is None), None)
+    """Name the first atom whose formula is evaluated numerically."""
+    return next((repr(block.atom) for block in problem.blocks if not block.atom.parts), None)
 
 
 SOLVERS = (InteriorPoint(),)

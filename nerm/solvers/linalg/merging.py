@@ -189,9 +189,69 @@ def _mixed(words: Words) -> Words:
     return words ^ (words >> np.uint64(31))
 
 
+class SplitSession(Session):
+    """A session of a solver for hinge-like and smooth atoms: a sum of them is given as several blocks.
+
+    Every convex function is a constant plus hinge-like functions, one per kink or parabola, plus a smooth
+    function (`MarginFunction.parts`). Each becomes a block of its own, on the same side of the same term;
+    the dual variable of the atom is the sum of theirs (MATHEMATICS, section 12).
+
+    >>> import cvxpy as cp, nerm
+    >>> loss = nerm.margin_function(lambda m: cp.maximum(0, 1 - m, 0.4 - 2 * m))
+    >>> problem = (nerm.Risk(loss) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
+    >>> [len(split_problem(problem).blocks), problem.solve("interior-point").multipliers.rows.shape]
+    [2, (1, 2)]
+    """
+
+    def __init__(self, open_session: Any, problem: Problem) -> None:
+        self._split: tuple[tuple[Block, ...], Problem] = problem.blocks, split_problem(problem)
+        self._session: Session = open_session(self._split[1])
+
+    def renewed(self, problem: Problem) -> bool:
+        """Prepare for a problem with other terms on the same rows; return False if it needs a new session."""
+        return self._session.renewed(self._of(problem))
+
+    def _of(self, problem: Problem) -> Problem:
+        """Return the problem with split blocks; problems along a path share them."""
+        if self._split[0] is not problem.blocks:
+            self._split = problem.blocks, split_problem(problem)
+        return replace(problem, blocks=self._split[1].blocks)
+
+    def answer(
+        self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
+    ) -> Answer:
+        """Solve with split blocks; solve again more accurately if constants reduce the objective much."""
+        split = self._of(problem)
+        found = self._session.answer(split, accuracy, options, **limit(deadline))
+        if found.coef is not None and problem.blocks is not split.blocks:
+            whole, part = (abs(float(p.evaluate(found.coef, found.intercept))) for p in (problem, split))
+            if 0 < whole < 0.9 * part:
+                found = self._session.answer(split, accuracy * whole / part, options, **limit(deadline))
+        m = found.multipliers
+        if m is None:
+            return found
+        counts = [len(parts(block)) for block in problem.blocks]
+        rows = np.add.reduceat(m.rows, np.cumsum([0, *counts[:-1]]), axis=0)
+        return replace(found, multipliers=replace(m, rows=rows))
+
+
+def parts(block: Block) -> list[Block]:
+    """Return hinge-like and smooth blocks that add up to a block up to a constant."""
+    return [replace(block, atom=atom) for atom in block.atom.parts]
+
+
+def split_problem(problem: Problem) -> Problem:
+    """Return the problem in which every piecewise quadratic atom is split into hinge-like blocks."""
+    split = [part for block in problem.blocks for part in parts(block)]
+    return problem if len(split) == len(problem.blocks) else replace(problem, blocks=tuple(split))
+
+
 def open_session(solver: Solver, problem: Problem) -> Session:
-    """Open a session of a solver: on the distinct rows, or with a search for one limit, if it needs that."""
-    by_search = problem.limits and not solver.takes_constraints
-    opened = partial(LimitedSession, solver) if by_search else solver.open
+    """Open a session: on split blocks, with a search for one limit, on distinct rows, as the solver needs."""
+    opened: Any = solver.open
+    if solver.splits_blocks and any(block.atom.parts != (block.atom,) for block in problem.blocks):
+        opened = partial(SplitSession, opened)
+    if problem.limits and not solver.takes_constraints:
+        opened = partial(LimitedSession, opened)
     merges = solver.merges_rows and len(distinct_rows(problem).first) < problem.hypothesis.n
     return MergedSession(opened, problem) if merges else opened(problem)

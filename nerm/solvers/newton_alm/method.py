@@ -38,7 +38,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nerm.model.blocks import Block, shares
+from nerm.model.blocks import Block, pair_numbers, shares
 from nerm.solvers import clock
 from nerm.solvers.newton_alm.kernel_rows import KernelRows, KernelSystem
 from nerm.solvers.newton_alm.linear_rows import LinearRows, LinearSystem
@@ -120,8 +120,10 @@ class AugmentedLagrangian:
         self.rows = rows
         self.lam = lam
         self.single = np.array([block.side == 0 for block in blocks])
-        self.first = np.flatnonzero([block.side > 0 for block in blocks])  # S_k^+ of each two-sided term
-        self.eta = factors[self.first]
+        pairs = np.array(pair_numbers(blocks))
+        signs = np.array([block.side for block in blocks], dtype=float)
+        self.signs = signs * (pairs == np.arange(pairs.max(initial=-1) + 1)[:, None])  # (K, J): +-1 on sides
+        self.eta = np.array([factors[row != 0][0] for row in self.signs])
         curvature = (factors[:, None] * self.blocks.slopes * self.blocks.targets).mean(axis=0)
         # If the multiplier of row i changes by 1, its margin changes by about B t^2 |x_i|^2 / lam.
         moved = float(curvature @ rows.norms) / (lam * len(curvature)) or 1.0
@@ -192,7 +194,7 @@ class AugmentedLagrangian:
 
     def _thetas(self, values: Floats, centre: Iterate, widths: Floats) -> Floats:
         """Return the maximising theta of each two-sided term, (K,), for block values (J,)."""
-        lead = self.eta * (values[self.first] - values[self.first + 1])
+        lead = self.eta * (self.signs @ values)
         return np.asarray(np.clip(centre.thetas + lead / widths, 0.0, 1.0))
 
     def _scales(self, thetas: Floats) -> Floats:
@@ -217,7 +219,7 @@ class AugmentedLagrangian:
         `converged` is set if the gap is at most tol abs(n P).
         """
         values = self.blocks.values(scores)
-        sides = np.maximum(values[self.first], values[self.first + 1])
+        sides = np.maximum(np.maximum(self.signs, 0.0) @ values, np.maximum(-self.signs, 0.0) @ values)
         primal = 0.5 * self.lam * self.rows.squared_norm(h) + self.eta @ sides
         primal += self.factors[self.single] @ values[self.single]
         if primal < best.primal:
@@ -232,10 +234,7 @@ class AugmentedLagrangian:
     def _lines(self, u: Floats) -> Floats:
         """Return e_k, the gradient of eta_k (S_k^+ - S_k^-) at multipliers u, one row per two-sided term."""
         lines = np.zeros((len(self.eta), self.rows.shape[1]))
-        for k, j in enumerate(self.first):
-            scales = np.zeros(len(u))
-            scales[j] = self.eta[k]
-            scales[j + 1] = -self.eta[k]
+        for k, scales in enumerate(self.eta[:, None] * self.signs):
             lines[k] = self.rows.weighted_sum(self.blocks.slopes * u, scales)
         return lines
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
+from nerm.atoms.jets import STEEPEST
 from nerm.model.blocks import Block
 from nerm.typing import Floats
 
@@ -82,12 +83,11 @@ class Blocks:
             w = self.weights[j]
             facts = block.atom.facts
             if facts.quadratic is None:
-                value = block.atom.value(m)
-                u[j] = block.atom.subgradient(m)[0]
-                extended[j] = u[j]
-                curvature[j] = block.atom.curvature(m)
-                values[j] = w @ value
-                conjugates[j] = w @ (u[j] * m - value)
+                jet = block.atom.derived.jet(m)
+                u[j] = extended[j] = jet.low
+                curvature[j] = np.minimum(jet.curvature, STEEPEST)
+                values[j] = w @ jet.value
+                conjugates[j] = w @ (u[j] * m - jet.value)
             else:
                 a, q, low, high = map(float, (*facts.quadratic, *facts.slopes))
                 r = max(tau - q, 0.0)

@@ -16,7 +16,7 @@ from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session, check_options
-from nerm.solvers.interior_point.solver import ATOMS, unsupported_term
+from nerm.solvers.interior_point.solver import unsupported_term
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
@@ -35,10 +35,11 @@ class AugmentedLagrangianSolver(NermSolver):
     keeps_time = True
     cost = staticmethod(auto.augmented_lagrangian)
     merges_rows: ClassVar[bool] = True
+    splits_blocks: ClassVar[bool] = True
 
     def requirements(self) -> str:
         """Return a phrase that says which problems the solver takes."""
-        return f"squared l2 of positive weight and atoms that are {ATOMS}"
+        return "squared l2 of positive weight"
 
     def why_unsupported(self, problem: Problem) -> str | None:
         """Return the first term that the method does not take, or None if it takes all."""

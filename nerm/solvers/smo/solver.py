@@ -28,6 +28,7 @@ class SMO(NermSolver):
     keeps_time = True
     cost = staticmethod(auto.pair_steps)
     merges_rows: ClassVar[bool] = True
+    splits_blocks: ClassVar[bool] = True
 
     def requirements(self) -> str:
         """Return a phrase that says which problems the solver takes."""
@@ -39,8 +40,10 @@ class SMO(NermSolver):
     def why_unsupported(self, problem: Problem) -> str | None:
         """Return the first property of the problem that the SMO does not take, or None if it takes all."""
         for block in problem.blocks:
+            parts = block.atom.hinge_parts
+            straight = bool(parts) and all(part.q == 0 for part in parts)
             alone_unbounded = block.side == 0 and not block.domain[0] <= 0 <= block.domain[1]
-            if block.atom.facts.bend is None or alone_unbounded:
+            if not straight or alone_unbounded:
                 return repr(block.atom)
         if not value_at_zero(problem) > 0:
             return "no risk of positive weight"

@@ -72,27 +72,9 @@ def test_a_limit_on_iterations_holds_at_every_point_of_a_path(name):
         session.answer(whole, 1e-6, {"speed": 9})
 
 
-def test_a_smooth_loss_of_ones_own_that_states_its_curvature_gets_the_engine():
+def test_a_smooth_loss_of_ones_own_gets_the_engine():
     class SoftPlus(nerm.Logistic):
         """log(1 + e^(1 - m)), the logistic loss a margin further on."""
-
-        @property
-        def facts(self):
-            from dataclasses import replace
-
-            return replace(super().facts, at_zero=float(np.logaddexp(0.0, 1.0)))
-
-        def value(self, m):
-            return super().value(np.asarray(m) - 1)
-
-        def subgradient(self, m):
-            return super().subgradient(np.asarray(m) - 1)
-
-        def curvature(self, m):
-            return super().curvature(np.asarray(m) - 1)
-
-        def conjugate(self, u):
-            return super().conjugate(u) + np.asarray(u)
 
         def expression(self, m):
             return super().expression(m - 1)

@@ -1,0 +1,401 @@
+"""Read a margin function from its formula: exact values, slopes, conjugate and prox from a cvxpy expression.
+
+The expression is a tree of elementwise cvxpy atoms with one leaf, the margin m. `RULES` says for each cvxpy
+atom how it acts on piecewise quadratic functions (`nerm.atoms.piecewise`) and on jets (`nerm.atoms.jets`). A
+tree that stays piecewise quadratic is known exactly. To support another cvxpy atom, add one entry to `RULES`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy.special import entr, expit
+
+from nerm.atoms.jets import Jet, JetFunction
+from nerm.atoms.piecewise import HingeSum, PiecewiseQuadratic
+from nerm.errors import InvalidInputError
+from nerm.typing import Floats
+
+Function: TypeAlias = HingeSum | JetFunction
+Pointwise: TypeAlias = Callable[[Floats], Floats]
+CONSTANT = PiecewiseQuadratic.constant
+SECANT = 1e-6  # relative step of slopes of an atom without a rule
+GRID = np.sinh(np.linspace(-15.0, 15.0, 3001))  # margins up to 1.6e6, dense around 0
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    """A function of m at one place of the tree: piecewise quadratic if possible, else by its jets."""
+
+    function: PiecewiseQuadratic | JetFunction
+
+    def __add__(self, other: Any) -> Node:
+        return add(self, as_node(other))
+
+    def __mul__(self, other: Any) -> Node:
+        return product(self, as_node(other))
+
+    def __rsub__(self, other: Any) -> Node:
+        return as_node(other) + self * -1.0
+
+    def __sub__(self, other: Any) -> Node:
+        return self + as_node(other) * -1.0
+
+    def __neg__(self) -> Node:
+        return self * -1.0
+
+    def __truediv__(self, number: float) -> Node:
+        return self * (1.0 / number)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    @property
+    def quadratic(self) -> PiecewiseQuadratic | None:
+        """The function, if it is piecewise quadratic."""
+        return self.function if isinstance(self.function, PiecewiseQuadratic) else None
+
+    @property
+    def line(self) -> tuple[float, float] | None:
+        """Slope and level of a function that is one straight line, else None."""
+        f = self.quadratic
+        if f is None or len(f.breaks) or f.pieces[0, 1]:
+            return None
+        centre, _, slope, level = f.pieces[0].tolist()
+        return slope, level - slope * centre
+
+    @property
+    def number(self) -> float | None:
+        """The value of a constant, else None."""
+        return self.line[1] if self.line and not self.line[0] else None
+
+    @property
+    def smoothness(self) -> float:
+        """A bound on the absolute curvature; infinite if there is a kink."""
+        f = self.function
+        if isinstance(f, JetFunction):
+            return f.smoothness
+        return float(2 * np.abs(f.pieces[:, 1]).max()) if np.allclose(*f.jumps, atol=0) else np.inf
+
+    def jet(self, m: Floats) -> Jet:
+        """Return the jet at m."""
+        f = self.function
+        if self.line:
+            slope = np.full(m.shape, self.line[0])
+            return Jet(self.line[0] * m + self.line[1], slope, slope, np.zeros(m.shape))
+        if isinstance(f, JetFunction):
+            return f.jet(m)
+        return Jet(f.value(m), *f.slopes_at(m), f.curvature(m))
+
+
+def as_node(given: Any) -> Node:
+    """Convert a number to a node."""
+    return given if isinstance(given, Node) else Node(CONSTANT(float(given)))
+
+
+#: The margin itself. A formula of nerm's own atoms applied to it gives its function without cvxpy.
+MARGIN = Node(PiecewiseQuadratic.identity())
+
+
+def add(one: Node, two: Node) -> Node:
+    """Return the sum."""
+    f, g = one.quadratic, two.quadratic
+    if f and g:
+        return Node(f + g)
+    value, other = one.function.value, two.function.value
+    breaks = np.union1d(one.function.breaks, two.function.breaks)
+
+    def jet(m: Floats) -> Jet:
+        return Jet(*(a + b for a, b in zip(one.jet(m), two.jet(m), strict=True)))
+
+    smoothness = one.smoothness + two.smoothness
+    star = _plus_line(one, two) or _plus_line(two, one)
+    return Node(JetFunction(lambda m: value(m) + other(m), jet, breaks, smoothness, star=star))
+
+
+def _plus_line(node: Node, other: Node) -> Pointwise | None:
+    """Return the conjugate of the sum of a function with known conjugate and a line."""
+    star, line = getattr(node.function, "star", None), other.line
+    return None if star is None or line is None else lambda u: star(u - line[0]) - line[1]
+
+
+def scale(node: Node, factor: float) -> Node:
+    """Return a multiple."""
+    if node.quadratic:
+        return Node(factor * node.quadratic)
+    f = node.function
+    smoothness = abs(factor) * node.smoothness if factor else 0.0
+
+    def jet(m: Floats) -> Jet:
+        return Jet(*(factor * part for part in node.jet(m)))
+
+    known = getattr(f, "star", None) if factor > 0 else None
+    star = None if known is None else lambda u: factor * known(u / factor)
+    return Node(JetFunction(lambda m: factor * f.value(m), jet, f.breaks, smoothness, star=star))
+
+
+def product(one: Node, two: Node) -> Node:
+    """Return the product with a constant."""
+    if one.number is not None:
+        return scale(two, one.number)
+    if two.number is not None:
+        return scale(one, two.number)
+    raise NotImplementedError
+
+
+def maximum(one: Node, two: Node) -> Node:
+    """Return the larger of two functions."""
+    f, g = one.quadratic, two.quadratic
+    if f and g:
+        return Node(f.maximum(g))
+    value, other = one.function.value, two.function.value
+
+    def jet(m: Floats) -> Jet:
+        a, b = one.jet(m), two.jet(m)
+        larger, equal = a.value > b.value, a.value == b.value
+        chosen = [np.where(larger, x, y) for x, y in zip(a, b, strict=True)]
+        low, high = np.minimum(a.low, b.low), np.maximum(a.high, b.high)
+        return Jet(chosen[0], np.where(equal, low, chosen[1]), np.where(equal, high, chosen[2]), chosen[3])
+
+    both = np.union1d(one.function.breaks, two.function.breaks)
+    breaks = np.union1d(both, crossings(lambda m: value(m) - other(m)))
+    return Node(JetFunction(lambda m: np.maximum(value(m), other(m)), jet, breaks))
+
+
+def crossings(difference: Pointwise) -> Floats:
+    """Return the points at which a function changes its sign, by bisection between points of a grid."""
+    with np.errstate(all="ignore"):
+        signs = np.sign(difference(GRID))
+        change = np.flatnonzero(signs[1:] * signs[:-1] < 0)
+        low, high, left = GRID[change], GRID[change + 1], signs[change]
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            same = np.sign(difference(middle)) == left
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+    return np.union1d(GRID[signs == 0], high) if len(GRID[signs == 0]) < 10 else high
+
+
+def outer(
+    g: Pointwise,
+    slope: Pointwise,
+    curvature: Pointwise,
+    most: float = np.inf,
+    singular: float | None = None,
+    star: Pointwise | None = None,
+) -> Callable[[Node], Node]:
+    """Return the composition with a function g, given its first and second derivative.
+
+    `most` bounds the absolute curvature of g, and at `singular` this curvature is infinite or jumps. `star`
+    is the conjugate of g, if it is known: that of g(a m + b) is star(u / a) - b u / a.
+    """
+
+    def rule(node: Node) -> Node:
+        f, line = node.function, node.line
+
+        def value(m: Floats) -> Floats:
+            with np.errstate(all="ignore"):
+                return np.asarray(g(f.value(m) if line is None else line[0] * m + line[1]))
+
+        def jet(m: Floats) -> Jet:
+            inner = node.jet(m)
+            with np.errstate(all="ignore"):
+                first, second = slope(inner.value), curvature(inner.value)
+                if line is not None:
+                    low = high = first * line[0]
+                    return Jet(np.asarray(g(inner.value)), low, high, second * line[0] ** 2)
+                low, high = (np.where(side != 0, first * side, 0.0) for side in inner[1:3])
+                middle = 0.5 * (inner.low + inner.high)
+                bent = np.where(middle != 0, second * middle**2, 0.0)
+                bent += np.where(inner.curvature != 0, first * inner.curvature, 0.0)
+                return Jet(np.asarray(g(inner.value)), low, high, bent)
+
+        breaks = f.breaks
+        if singular is not None and node.quadratic is not None:
+            breaks = np.union1d(breaks, node.quadratic.maximum(CONSTANT(singular)).breaks)
+        elif singular is not None:
+            breaks = np.union1d(breaks, crossings(lambda m: f.value(m) - singular))
+        if line is None or not line[0]:
+            return Node(JetFunction(value, jet, breaks))
+        a, b = line
+        known = None if star is None else lambda u: star(u / a) - b * (u / a)
+        return Node(JetFunction(value, jet, breaks, most * a**2, star=known))
+
+    return rule
+
+
+def power(node: Node, p: float) -> Node:
+    """Return x^p; of a piecewise linear x also as a piecewise quadratic."""
+    squared = node.quadratic.square() if p == 2 and node.quadratic else None
+    if node.number is not None:
+        return Node(CONSTANT(float(np.power(node.number, p))))
+    if squared is not None or p in (0, 1):
+        return Node(CONSTANT(1.0)) if p == 0 else node if squared is None else Node(squared)
+    singular = 0.0 if p < 2 else None
+    even = p == int(p) and int(p) % 2 == 0
+
+    def of(q: float) -> Pointwise:
+        return lambda x: np.where((x >= 0) | even, np.power(x, q), np.nan)
+
+    most = 2.0 if p == 2 else np.inf
+    bent = outer(of(p), lambda x: p * of(p - 1)(x), lambda x: p * (p - 1) * of(p - 2)(x), most, singular)
+    return bent(node)
+
+
+def huber(node: Node, M: float) -> Node:
+    """Return x^2 for |x| <= M and 2 M |x| - M^2 beyond: x^2 - max(|x| - M, 0)^2."""
+    beyond = maximum(add(absolute(node), Node(CONSTANT(-M))), Node(CONSTANT(0.0)))
+    return add(power(node, 2.0), scale(power(beyond, 2.0), -1.0))
+
+
+def absolute(node: Node) -> Node:
+    """Return |x|."""
+    return maximum(node, scale(node, -1.0))
+
+
+def minimum(one: Node, two: Node) -> Node:
+    """Return the smaller of two functions."""
+    return scale(maximum(scale(one, -1.0), scale(two, -1.0)), -1.0)
+
+
+def _number(parameter: Any) -> float:
+    return float(np.ravel(getattr(parameter, "value", parameter))[0])
+
+
+def _negative_entropy(u: Floats) -> Floats:
+    return np.where((u >= 0) & (u <= 1), -entr(u) - entr(1 - u), np.inf)
+
+
+exponential = outer(np.exp, np.exp, np.exp, star=lambda u: np.where(u >= 0, -entr(u) - u, np.inf))
+logistic = outer(
+    lambda x: np.logaddexp(0.0, x), expit, lambda x: expit(x) * expit(-x), 0.25, star=_negative_entropy
+)
+
+#: How each cvxpy atom, by the name of its class, acts on the nodes of its arguments.
+RULES: dict[str, Callable[..., Node]] = {
+    "AddExpression": lambda atom, *nodes: reduce(add, nodes),
+    "NegExpression": lambda atom, node: scale(node, -1.0),
+    "MulExpression": lambda atom, one, two: product(one, two),
+    "multiply": lambda atom, one, two: product(one, two),
+    "DivExpression": lambda atom, one, two: product(one, power(two, -1.0)),
+    "Promote": lambda atom, node: node,
+    "reshape": lambda atom, node: node,
+    "abs": lambda atom, node: absolute(node),
+    "maximum": lambda atom, *nodes: reduce(maximum, nodes),
+    "minimum": lambda atom, *nodes: reduce(minimum, nodes),
+    "power": lambda atom, node: power(node, _number(atom.p)),
+    "Power": lambda atom, node: power(node, _number(atom.p)),
+    "huber": lambda atom, node: huber(node, _number(atom.M)),
+    "exp": lambda atom, node: exponential(node),
+    "logistic": lambda atom, node: logistic(node),
+    "log": lambda atom, node: outer(np.log, lambda x: 1 / x, lambda x: -1 / x**2)(node),
+    "log1p": lambda atom, node: outer(np.log1p, lambda x: 1 / (1 + x), lambda x: -1 / (1 + x) ** 2)(node),
+    "entr": lambda atom, node: outer(entr, lambda x: -np.log(x) - 1, lambda x: -1 / x)(node),
+    "xexp": lambda atom, node: outer(
+        lambda x: x * np.exp(x), lambda x: (1 + x) * np.exp(x), lambda x: (2 + x) * np.exp(x)
+    )(node),
+}
+
+
+def read(expression: Any, variable: Any) -> Node:
+    """Return the node of a cvxpy expression of one variable; NotImplementedError names an unknown atom."""
+    if expression is variable:
+        return MARGIN
+    if expression.is_constant():
+        values = np.unique(np.asarray(_dense(expression.value), dtype=float))
+        if len(values) != 1:
+            raise NotImplementedError("a constant that differs between entries")
+        return Node(CONSTANT(float(values[0])))
+    names = [cls.__name__ for cls in type(expression).__mro__]
+    rule = next((RULES[name] for name in names if name in RULES), None)
+    if rule is None:
+        raise NotImplementedError(f"cvxpy.{names[0]}")
+    return rule(expression, *(read(argument, variable) for argument in expression.args))
+
+
+def _dense(value: Any) -> Any:
+    return value.toarray() if hasattr(value, "toarray") else value
+
+
+def derive(expression: Callable[[Any], Any], label: str) -> Function:
+    """Return the function of a formula; raise an error unless it is elementwise, convex and finite.
+
+    cvxpy's rules must call it convex, unless it is piecewise quadratic: then its slopes show it. A formula
+    with a cvxpy atom that has no rule is evaluated by cvxpy, with slopes from secants, and a warning.
+    """
+    import cvxpy as cp
+
+    what = f"'expression' of {label!r} must"
+    m = cp.Variable(3)
+    try:
+        tree = expression(m)
+        convex, shape = tree.is_convex(), tree.shape
+    except Exception as error:
+        must = f"{what} map a cvxpy expression to a cvxpy expression"
+        do = "Use cvxpy functions inside it, for instance lambda m: cp.pos(1 - m)"
+        raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
+    if shape != (3,):
+        got = f"shape {shape} for an input of shape (3,)"
+        raise InvalidInputError(f"{what} work elementwise", got, "Do not sum inside it")
+    try:
+        node = read(tree, m)
+    except NotImplementedError as missing:
+        node = Node(_numeric(expression, label, str(missing)))
+    if node.quadratic:
+        convex = node.quadratic.is_convex
+    if not convex:
+        do = "Use cvxpy's convex functions (cp.pos, cp.logistic …), or write two parts with dc_function"
+        got = f"an expression of curvature {tree.curvature}"
+        raise InvalidInputError(f"{what} be convex by cvxpy's rules", got, do)
+    function = finished(node)
+    values = function.value(GRID[np.abs(GRID) < 30])
+    if np.isnan(values).any() or not np.isfinite(function.value(np.array([-2.0, 0.3, 1.7]))).all():
+        at = GRID[np.abs(GRID) < 30][np.isnan(values)][:1].tolist() or [-2.0]
+        do = "Use a function that is defined everywhere, for instance cp.logistic instead of -cp.log"
+        raise InvalidInputError(f"{what} be finite on all real numbers", f"no number at {at[0]:.3g}", do)
+    return function
+
+
+def finished(node: Node) -> Function:
+    """Return the function of a node that is the whole formula."""
+    return HingeSum(node.quadratic) if node.quadratic else node.function  # type: ignore[return-value]
+
+
+def evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
+    """Return phi(m), in the shape of m, as cvxpy evaluates the expression."""
+    import cvxpy as cp
+
+    if m.size == 0:  # cvxpy 1.7 cannot make a Constant from an empty array
+        return np.zeros(m.shape)
+    with np.errstate(all="ignore"):
+        values = np.asarray(expression(cp.Constant(m.ravel())).value, dtype=float)
+    # if all of m is 0, cvxpy 1.7 evaluates 1 + m to the number 1: broadcast it
+    return np.array(np.broadcast_to(values, m.size)).reshape(m.shape)
+
+
+def _numeric(expression: Callable[[Any], Any], label: str, missing: str) -> JetFunction:
+    """Return a function whose values come from cvxpy and whose slopes come from secants."""
+    points = np.array([-2.0, 0.3, 1.7])
+    if not np.allclose(evaluated(expression, points), [evaluated(expression, p) for p in points]):
+        must = f"'expression' of {label!r} must work elementwise"
+        raise InvalidInputError(must, "entries that depend on each other", "Use elementwise functions only")
+    message = f"nerm has no rule for {missing}: slopes and conjugate of {label!r} are computed numerically"
+    warnings.warn(message, UserWarning, stacklevel=4)
+
+    def value(m: Floats) -> Floats:
+        return evaluated(expression, m)
+
+    def jet(m: Floats) -> Jet:
+        step = SECANT * np.maximum(1.0, np.abs(m))
+        here, before, after = value(m), value(m - step), value(m + step)
+        with np.errstate(all="ignore"):
+            low, high = (here - before) / step, (after - here) / step
+            # rounded to single precision: on a straight line all slopes are equal
+            low, high = low.astype(np.float32).astype(float), high.astype(np.float32).astype(float)
+            return Jet(here, low, high, (high - low) / step)
+
+    return JetFunction(value, jet, np.zeros(0), numeric=True)

@@ -1,0 +1,238 @@
+"""The calculus of formulas against cvxpy's evaluation, finite differences and fine grids."""
+
+import warnings
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from scipy.special import expit, xlogy
+
+import nerm
+from nerm.atoms.formula import derive, evaluated
+
+LEAVES = [
+    lambda m, a, b: a * m + b,
+    lambda m, a, b: b - m,
+    lambda m, a, b: a * (m - b),
+]
+CONVEX = [
+    lambda x, a: cp.abs(x),
+    lambda x, a: cp.pos(x),
+    lambda x, a: cp.neg(x),
+    lambda x, a: cp.square(x),
+    lambda x, a: cp.huber(x, a),
+    lambda x, a: cp.scalene(x, a, 0.4),
+    lambda x, a: cp.logistic(x),
+    lambda x, a: cp.exp(x / 4),
+    lambda x, a: cp.power(cp.pos(x), 1.5),
+    lambda x, a: cp.power(cp.abs(x), 3),
+]
+RISING = [
+    lambda x, a: cp.pos(x),
+    lambda x, a: cp.maximum(x, a),
+    lambda x, a: cp.logistic(x / 3),
+    lambda x, a: cp.exp(x / 20 - 2),
+    lambda x, a: cp.square(cp.pos(x)),
+]
+
+
+def random_tree(rng, depth):
+    """Return a convex formula by cvxpy's rules, and its depth is at most `depth`."""
+    a, b = rng.choice([0.2, 0.5, 1.0, 2.0]), rng.choice([-1.0, 0.0, 0.3, 1.0, 2.5])
+    if depth <= 1:
+        leaf, outer = rng.choice(LEAVES), rng.choice(CONVEX)
+        return lambda m: outer(leaf(m, a, b), a)
+    one, two = random_tree(rng, depth - 1), random_tree(rng, int(rng.integers(1, depth)))
+    kind = rng.integers(4)
+    if kind == 0:
+        return lambda m: a * one(m) + two(m)
+    if kind == 1:
+        return lambda m: cp.maximum(one(m), two(m))
+    if kind == 2:
+        rising = rng.choice(RISING)
+        return lambda m: rising(one(m), a)
+    return lambda m: one(m) - a * m + b
+
+
+def check(formula, rng):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        f = derive(formula, "random")
+    points = np.concatenate([rng.normal(0, 3, 30), f.breaks, f.breaks + 1e-3, [-20.0, 0.0, 1.0, 15.0]])
+    points = points[np.abs(points) < 50]
+    values = f.value(points)
+    usual = np.abs(values) < 1e6
+    points, values = points[usual], values[usual]
+    scale = 1 + np.abs(values)
+    assert np.all(np.abs(values - evaluated(formula, points)) <= 1e-9 * scale)
+    low, high = f.slopes_at(points)
+    h = 1e-6
+    left, right = (values - evaluated(formula, points - h)) / h, (evaluated(formula, points + h) - values) / h
+    slack = 1e-4 * (1 + np.abs(left) + np.abs(right) + scale)
+    assert np.all(low <= high + 1e-9 * scale)
+    assert np.all((low <= right + slack) & (high >= left - slack))
+    far = np.min(np.abs(points[:, None] - f.breaks), axis=1, initial=9.0) > 1e-5
+    assert np.all(np.abs(low - left)[far] <= 3e-2 * slack[far] * 1e3)
+    # the conjugate is never below u m - phi(m), and equal to it at a subgradient
+    u = np.concatenate([low, high, 0.5 * (low + high)])
+    at, value = np.tile(points, 3), np.tile(values, 3)
+    star = f.conjugate(u)
+    size = 1 + np.abs(u * at) + np.abs(value)
+    assert np.all(np.abs(star - (u * at - value)) <= 1e-8 * size)
+    grid = np.linspace(-30, 30, 401)
+    reached = u[:, None] * grid - f.value(grid)
+    assert np.all(star[:, None] >= reached - 1e-9 * (1 + np.abs(reached)))
+    for step in (0.1, 3.0):
+        z = f.prox(points, step)
+        below, above = f.slopes_at(z)
+        slope = (points - z) / step
+        slack = 1e-7 * (1 + np.abs(points) + np.abs(slope) + np.abs(below)) / min(step, 1.0)
+        held = np.abs(z[:, None] - f.breaks).min(axis=1, initial=9.0) <= 1e-9 * (1 + np.abs(z))
+        near = np.maximum(below - slope, slope - above) <= slack
+        assert np.all(near | held)
+
+
+def test_random_formulas():
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        check(random_tree(rng, int(rng.integers(1, 4))), rng)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100))
+def test_many_random_formulas(seed):
+    rng = np.random.default_rng([seed, 28])
+    for _ in range(1000):
+        check(random_tree(rng, int(rng.integers(1, 6))), rng)
+
+
+HAND = {  # value and conjugate by hand
+    nerm.Hinge(): (lambda m: np.maximum(0, 1 - m), lambda u: u, (-1, 0)),
+    nerm.SquaredHinge(): (lambda m: np.maximum(0, 1 - m) ** 2, lambda u: u + u**2 / 4, (-9, 0)),
+    nerm.SmoothHinge(0.5): (None, lambda u: u + 0.25 * u**2, (-1, 0)),
+    nerm.HuberizedHinge(0.5): (None, lambda u: 1.5 * u + 0.5 * u**2, (-1, 0)),
+    nerm.ModifiedHuber(): (None, lambda u: u + u**2 / 4, (-4, 0)),
+    nerm.Pinball(0.3): (lambda m: np.maximum(1 - m, 0.3 * (m - 1)), lambda u: u, (-1, 0.3)),
+    nerm.Squared(): (lambda m: (1 - m) ** 2, lambda u: u + u**2 / 4, (-9, 9)),
+    nerm.Logistic(): (
+        lambda m: np.log1p(np.exp(-m)),
+        lambda u: xlogy(-u, -u) + xlogy(1 + u, 1 + u),
+        (-1, 0),
+    ),
+    nerm.Exponential(): (lambda m: np.exp(-m), lambda u: xlogy(-u, -u) + u, (-9, 0)),
+}
+
+
+@pytest.mark.parametrize("atom", HAND, ids=repr)
+def test_built_in_atoms_have_the_conjugates_of_the_textbook(atom):
+    value, conjugate, ends = HAND[atom]
+    m, u = np.linspace(-5, 5, 41), np.linspace(*ends, 31)
+    if value is not None:
+        np.testing.assert_allclose(atom.value(m), value(m), atol=1e-12)
+    np.testing.assert_allclose(atom.conjugate(u), conjugate(u), atol=1e-12)
+    np.testing.assert_allclose(atom.value(m), evaluated(atom.expression, m), atol=1e-12)
+
+
+def test_logistic_derivatives_by_hand():
+    m = np.linspace(-40, 40, 17)
+    np.testing.assert_allclose(nerm.Logistic().subgradient(m)[0], -expit(-m), rtol=1e-14)
+    np.testing.assert_allclose(nerm.Logistic().curvature(m), expit(m) * expit(-m), rtol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("formula", "breaks", "slopes", "parts"),
+    [
+        (lambda m: cp.maximum(0, 1 - m, 0.4 - 2 * m), [-0.6, 1.0], (-2, 0), 2),
+        (lambda m: cp.abs(1 - m) + cp.abs(m), [0.0, 1.0], (-2, 2), 2),
+        (lambda m: cp.maximum(cp.square(m), 1), [-1.0, 1.0], (-np.inf, np.inf), 4),
+        (lambda m: cp.square(cp.pos(1 - m)) + 2 * m, [1.0], (-np.inf, 2), 1),
+        (lambda m: 3 * m + 1, [], (3, 3), 1),
+    ],
+)
+def test_pieces_of_piecewise_quadratics(formula, breaks, slopes, parts):
+    atom = nerm.margin_function(formula)
+    np.testing.assert_allclose(atom.facts.breakpoints, breaks, atol=1e-14)
+    assert atom.facts.slopes == slopes
+    assert len(atom.hinge_parts) == parts
+    nerm.testing.check_margin_function(atom)
+
+
+def test_parts_add_up_to_the_function():
+    m = np.linspace(-4, 4, 101)
+    for formula in (
+        lambda m: cp.exp(cp.pos(0.3 - m)),
+        lambda m: cp.logistic(-m) + cp.pos(1 - m),
+        lambda m: cp.maximum(cp.exp(-m), 2 - m, cp.square(m)),
+        lambda m: cp.maximum(0, 1 - m, 0.4 - 2 * m) + 5,
+    ):
+        atom = nerm.margin_function(formula)
+        rest = atom.value(m) - sum(part.value(m) for part in atom.parts)
+        np.testing.assert_allclose(rest, rest[0], atol=1e-9)
+        for part in atom.parts:
+            assert part.facts.quadratic is not None or not part.facts.kinks
+
+
+def test_a_formula_that_only_nerm_proves_convex():
+    """|m| - 0.5 max(|m|, 1) is convex, and cvxpy's rules do not see it."""
+    formula = lambda m: cp.abs(m) + cp.pos(1 - m) - 0.5 * cp.abs(m)  # noqa: E731
+    assert not formula(cp.Variable(2)).is_convex()
+    atom = nerm.margin_function(formula, name="mine")
+    X, y = np.random.default_rng(0).normal(size=(40, 3)), np.resize([1, -1], 40)
+    problem = (nerm.Risk(atom) + 0.1 * nerm.SquaredL2()).on(X, y)
+    assert problem.to_cvxpy().is_dcp()
+    found, other = problem.solve(), problem.solve("clarabel")
+    assert found.objective.total == pytest.approx(other.objective.total, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("formula", "message"),
+    [
+        (lambda m: cp.minimum(m, 1), "must be convex"),
+        (lambda m: -cp.square(m), "must be convex"),
+        (lambda m: -cp.log(m), "finite on all real numbers"),
+        (lambda m: cp.inv_pos(m), "finite on all real numbers"),
+        (lambda m: cp.power(m, 1.5), "finite on all real numbers"),
+    ],
+)
+def test_wrong_formulas_get_one_sentence(formula, message):
+    with pytest.raises(nerm.InvalidInputError, match=message):
+        nerm.margin_function(formula)
+
+
+def test_an_atom_without_a_rule_warns_and_works():
+    def pseudo_huber(m):
+        return cp.norm(cp.vstack([1 - m, np.ones(m.shape)]), 2, axis=0)
+
+    with pytest.warns(UserWarning, match="no rule for cvxpy"):
+        atom = nerm.margin_function(pseudo_huber, name="pseudo-huber")
+    assert atom.facts.numeric
+    assert atom.parts == ()
+    m = np.linspace(-3, 3, 7)
+    np.testing.assert_allclose(atom.value(m), np.hypot(1 - m, 1))
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.resize([1, -1], 30)
+    assert (nerm.Risk(atom) + 0.1 * nerm.SquaredL2()).on(X, y).solve().status == "optimal"
+
+
+def test_algebra_of_margin_functions():
+    m = np.linspace(-3, 3, 13)
+    both = nerm.Hinge() + 0.3 * nerm.Logistic()
+    np.testing.assert_allclose(both.value(m), nerm.Hinge().value(m) + 0.3 * nerm.Logistic().value(m))
+    larger = nerm.maximum(nerm.Hinge(), nerm.Squared())
+    np.testing.assert_allclose(larger.value(m), np.maximum(nerm.Hinge().value(m), nerm.Squared().value(m)))
+    moved = nerm.Hinge().scaled(2.0).shifted(0.5)
+    np.testing.assert_allclose(moved.value(m), nerm.Hinge().value(2 * (m - 0.5)))
+    for atom in (both, larger, moved, both + moved):
+        nerm.testing.check_margin_function(atom)
+        assert "\\" in atom.latex("m", "-m")
+    assert repr(both) == "Hinge() + 0.3 * Logistic()"
+    assert repr(moved) == "Hinge().scaled(2).shifted(0.5)"
+    assert both == nerm.Hinge() + 0.3 * nerm.Logistic()
+    with pytest.raises(nerm.InvalidInputError, match="non-convex"):
+        -1.0 * nerm.Hinge()
+
+
+def test_own_and_built_in_members_combine():
+    own = nerm.margin_function(lambda m: cp.pos(0.5 - m), name="own")
+    both = nerm.Logistic() + 2 * own
+    np.testing.assert_allclose(both.value([0.0]), np.log(2) + 1.0)
+    nerm.testing.check_margin_function(both)
