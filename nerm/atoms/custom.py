@@ -12,7 +12,7 @@ import numpy as np
 from nerm.atoms import cvx as cp
 from nerm.atoms.formula import evaluated
 from nerm.atoms.jets import JetFunction
-from nerm.atoms.losses import HingeLike
+from nerm.atoms.losses import HingePiece
 from nerm.atoms.margin import MarginFunction
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
@@ -48,7 +48,7 @@ class CustomMarginFunction(MarginFunction):
         """
         found = self.cvxpy_expression(m)
         if isinstance(found, cp.Expression) and not found.is_convex() and self.hinge_parts:
-            parts = (HingeLike(*part).expression(m) for part in self.hinge_parts)
+            parts = (HingePiece(*part).expression(m) for part in self.hinge_parts)
             found = sum(parts, start=self.derived.constant)  # type: ignore[union-attr]
         return found
 
@@ -59,6 +59,9 @@ class SmoothPart(MarginFunction):
 
     whole: MarginFunction
     derived: JetFunction
+
+    def __repr__(self) -> str:
+        return f"SmoothPart({self.whole!r})"
 
     def expression(self, m: Any) -> Any:
         """Return the formula of the whole function less the hinges."""

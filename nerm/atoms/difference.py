@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from nerm.atoms.custom import Moved, WeightedSum, margin_function
 from nerm.atoms.jets import FARTHEST
-from nerm.atoms.losses import HingeLike
+from nerm.atoms.losses import HingePiece
 from nerm.atoms.margin import Facts, MarginFunction
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from nerm.typing import Floats
@@ -110,8 +110,8 @@ class Ramp(DCFunction):
     def parts(self) -> Parts:
         """The two hinges A and G, and A(m) + G(-m) = `|1 - m / width| / 2`."""
         slope = 0.5 / self.width
-        hinge, later = (HingeLike(at, 0.0, -slope, 0.0) for at in (self.width, -self.width))
-        return Parts(hinge, later, HingeLike(self.width, 0.0, -slope, slope))
+        hinge, later = (HingePiece(at, 0.0, -slope, 0.0) for at in (self.width, -self.width))
+        return Parts(hinge, later, HingePiece(self.width, 0.0, -slope, slope))
 
     def value(self, m: ArrayLike) -> Floats:
         """Return min(1, max(0, (1 - m / width) / 2))."""

@@ -262,6 +262,13 @@ def minimum(one: Node, two: Node) -> Node:
     return scale(maximum(scale(one, -1.0), scale(two, -1.0)), -1.0)
 
 
+def length(atom: Any, stacked: list[Node]) -> Node:
+    """Return sqrt(x_1^2 + x_2^2 + ...), from cp.norm(cp.vstack([x_1, x_2, ...]), 2, axis=0)."""
+    if _number(atom.p) != 2 or atom.axis != 0:
+        raise NotImplementedError("another norm than cp.norm(..., 2, axis=0)")
+    return power(reduce(add, (power(node, 2.0) for node in stacked)), 0.5)
+
+
 def _number(parameter: Any) -> float:
     return float(np.ravel(getattr(parameter, "value", parameter))[0])
 
@@ -276,7 +283,7 @@ logistic = outer(
 )
 
 #: How each cvxpy atom, by the name of its class, acts on the nodes of its arguments.
-RULES: dict[str, Callable[..., Node]] = {
+RULES: dict[str, Callable[..., Any]] = {
     "AddExpression": lambda atom, *nodes: reduce(add, nodes),
     "NegExpression": lambda atom, node: scale(node, -1.0),
     "MulExpression": lambda atom, one, two: product(one, two),
@@ -290,6 +297,8 @@ RULES: dict[str, Callable[..., Node]] = {
     "power": lambda atom, node: power(node, _number(atom.p)),
     "Power": lambda atom, node: power(node, _number(atom.p)),
     "huber": lambda atom, node: huber(node, _number(atom.M)),
+    "Vstack": lambda atom, *nodes: list(nodes),
+    "Pnorm": length,
     "exp": lambda atom, node: exponential(node),
     "logistic": lambda atom, node: logistic(node),
     "log": lambda atom, node: outer(np.log, lambda x: 1 / x, lambda x: -1 / x**2)(node),
@@ -343,7 +352,7 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
         raise InvalidInputError(f"{what} work elementwise", got, "Do not sum inside it")
     try:
         node = read(tree, m)
-    except NotImplementedError as missing:
+    except (NotImplementedError, AttributeError) as missing:
         node = Node(_numeric(expression, label, str(missing)))
     if node.quadratic:
         convex = node.quadratic.is_convex

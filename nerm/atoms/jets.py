@@ -78,12 +78,10 @@ class JetFunction:
 
     Examples
     --------
-    >>> def jet(m):
-    ...     e = np.exp(m)
-    ...     return Jet(e, e, e, e)
-    >>> f = JetFunction(np.exp, jet, np.zeros(0))
-    >>> f.end_slopes, f.conjugate(np.array([1.0, 0.0, -1.0])).round(12).tolist()
-    ((0.0, inf), [-1.0, 0.0, inf])
+    >>> from nerm import Exponential
+    >>> f = Exponential().derived
+    >>> f.end_slopes, f.conjugate(np.array([-1.0, 1.0])).round(12).tolist()
+    ((-inf, 0.0), [-1.0, inf])
     """
 
     value: Callable[[Floats], Floats]

@@ -222,11 +222,11 @@ class Identity(MarginFunction):
 
 
 @dataclass(frozen=True)
-class HingeLike(MarginFunction):
+class HingePiece(MarginFunction):
     """phi(m) = max over u in [low, high] of u (m - a) - (q/2) u^2; phi*(u) = a u + (q/2) u^2 on [low, high].
 
     Every convex piecewise quadratic function is a sum of such functions (`MarginFunction.hinge_parts`); the
-    hinge is `HingeLike(1, 0, -1, 0)`.
+    hinge is `HingePiece(1, 0, -1, 0)`.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ class HingeLike(MarginFunction):
 
     Examples
     --------
-    >>> HingeLike(a=1.0, q=0.0, low=-0.5, high=0.5).value([-1.0, 1.0, 2.0])
+    >>> HingePiece(a=1.0, q=0.0, low=-0.5, high=0.5).value([-1.0, 1.0, 2.0])
     array([1. , 0. , 0.5])
     """
 
@@ -248,6 +248,9 @@ class HingeLike(MarginFunction):
     q: float
     low: float
     high: float
+
+    def __repr__(self) -> str:
+        return f"HingePiece(a={self.a:g}, q={self.q:g}, low={self.low:g}, high={self.high:g})"
 
     def expression(self, m: Any) -> Any:
         """Return two lines if q = 0, else a parabola with tangents beyond its ends."""

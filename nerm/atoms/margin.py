@@ -154,17 +154,17 @@ class MarginFunction(ABC):
         Empty if the formula is evaluated numerically.
         """
         from nerm.atoms.custom import SmoothPart
-        from nerm.atoms.losses import HingeLike
+        from nerm.atoms.losses import HingePiece
 
         f = self.derived
         if self.facts.quadratic is not None or self.is_smooth:
             return (self,)
         if isinstance(f, HingeSum):
-            return tuple(HingeLike(*part) for part in f.parts)
+            return tuple(HingePiece(*part) for part in f.parts)
         if f.numeric:
             return ()
         hinges, rest = f.without_kinks()
-        return (*(HingeLike(*part) for part in hinges), SmoothPart(self, rest))
+        return (*(HingePiece(*part) for part in hinges), SmoothPart(self, rest))
 
     @cached_property
     def facts(self) -> Facts:
@@ -213,6 +213,34 @@ class MarginFunction(ABC):
     def prox(self, m: ArrayLike, step: float = 1.0) -> Floats:
         """Return argmin_z  step phi(z) + (z - m)^2 / 2, in the shape of m."""
         return self.derived.prox(np.asarray(m, dtype=float), step)
+
+    def describe(self) -> str:
+        """Return a text with the pieces, kinks, slopes and conjugate of the function.
+
+        >>> from nerm import Logistic
+        >>> print(Logistic().describe())
+        Logistic(): smooth
+          slopes        from -1 to 0
+          kinks         none
+          minimum       0
+          value at 0    0.693147
+          conjugate     finite on [-1, 0]
+          parts         Logistic()
+        """
+        facts, (low, high) = self.facts, self.facts.slopes
+        kind = (
+            "piecewise quadratic" if self.hinge_parts else "smooth" if self.is_smooth else "smooth with kinks"
+        )
+        shown = {
+            "slopes": f"from {low:g} to {high:g}",
+            "kinks": ", ".join(f"{kink:g}" for kink in facts.kinks) or "none",
+            "minimum": f"{facts.minimum:g}",
+            "value at 0": f"{facts.at_zero:g}",
+            "conjugate": f"finite on [{low:g}, {high:g}]",
+            "parts": " + ".join(map(repr, self.parts)) or "none: slopes are computed numerically",
+        }
+        title = f"{getattr(self, 'label', repr(self))}: {'numeric' if facts.numeric else kind}"
+        return "\n".join([title, *(f"  {name:<14}{text}" for name, text in shown.items())])
 
     # ---- algebra: a sum or a multiple of margin functions is a margin function
 

@@ -175,7 +175,7 @@ class HingeSum:
     >>> f = HingeSum((-m + 1.0).maximum(2.0 * (-m + 0.2)).maximum(0.0 * m))
     >>> [(round(part.a, 12), part.low, part.high) for part in f.parts]
     [(-0.6, -1.0, 0.0), (1.0, -1.0, 0.0)]
-    >>> f.value(np.array([-2.0, 0.0])).tolist(), f.conjugate(np.array([-1.5, 0.1])).tolist()
+    >>> f.value(np.array([-2.0, 0.0])).tolist(), f.conjugate(np.array([-1.5, 0.1])).round(12).tolist()
     ([4.4, 1.0], [-0.7, inf])
     """
 
@@ -220,7 +220,7 @@ class HingeSum:
         """Return f*(u) = max_m u m - f(m); +inf outside of `end_slopes`."""
         inside = np.clip(u, *self.end_slopes)
         if len(self.parts) == 1:
-            found = inside * (self.parts[0].a + 0.5 * self.parts[0].q * inside) - self.constant
+            found = inside * (self.parts[0].a + 0.5 * self.parts[0].q * inside) - self.constant + 0.0
         else:
             m = self._solve(inside, 0.0, 1.0)
             found = inside * m - self.value(m)

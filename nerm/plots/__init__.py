@@ -15,9 +15,10 @@ from nerm.plots.figures import (
     level_panel,
     tradeoff_panel,
 )
+from nerm.plots.margin_functions import atom
 from nerm.plots.style import DASHES, MARKERS, OKABE_ITO
 
 __all__ = [
-    "DASHES", "MARKERS", "OKABE_ITO", "coefficient_path", "convergence_panel", "eta_path", "figure_1",
+    "DASHES", "MARKERS", "OKABE_ITO", "atom", "coefficient_path", "convergence_panel", "eta_path", "figure_1",
     "figure_2", "figure_levels", "level_panel", "tradeoff_panel",
 ]  # fmt: skip

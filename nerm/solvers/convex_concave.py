@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
-from nerm.atoms.losses import HingeLike
+from nerm.atoms.losses import HingePiece
 from nerm.atoms.margin import MarginFunction
 from nerm.certify.solution import SECONDS, Solution, Status, stationary
 from nerm.errors import InvalidInputError
@@ -207,7 +207,7 @@ def _parts(block: Block, scores: Floats) -> tuple[MarginFunction, Block]:
         others = _tangent(parts.subtracted, -margins, block.weights)
         slopes, offsets = slopes - others[0], offsets + others[1]
     constant = weigh(block.weights, offsets) / max(float(block.weights.sum()), np.finfo(float).tiny)
-    line = HingeLike(-constant, 0.0, 1.0, 1.0)
+    line = HingePiece(-constant, 0.0, 1.0, 1.0)
     tangent = Block(line, block.weights, -slopes * block.targets, block.term, 0)
     return parts.two_sided if block.side else parts.convex, tangent
 

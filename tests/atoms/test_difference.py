@@ -8,7 +8,7 @@ import pytest
 from scipy.special import expit
 
 import nerm
-from nerm.atoms.losses import HingeLike
+from nerm.atoms.losses import HingePiece
 from nerm.testing import check_margin_function
 
 
@@ -50,13 +50,13 @@ def test_slopes_of_the_ramp_hold_its_secants():
 
 def test_lines_keep_the_contract_of_margin_functions():
     for lines in (
-        HingeLike(1.0, 0.0, -1.0, 0.0),
-        HingeLike(-0.25, 0.0, -0.5, 2.0),
-        HingeLike(2.0, 0.0, 1.0, 1.0),
+        HingePiece(1.0, 0.0, -1.0, 0.0),
+        HingePiece(-0.25, 0.0, -0.5, 2.0),
+        HingePiece(2.0, 0.0, 1.0, 1.0),
     ):
         check_margin_function(lines)
     np.testing.assert_array_equal(
-        HingeLike(1.0, 0.0, -1.0, 0.0).value([0.0, 2.0]), nerm.Hinge().value([0.0, 2.0])
+        HingePiece(1.0, 0.0, -1.0, 0.0).value([0.0, 2.0]), nerm.Hinge().value([0.0, 2.0])
     )
 
 

@@ -200,17 +200,42 @@ def test_wrong_formulas_get_one_sentence(formula, message):
 
 
 def test_an_atom_without_a_rule_warns_and_works():
-    def pseudo_huber(m):
-        return cp.norm(cp.vstack([1 - m, np.ones(m.shape)]), 2, axis=0)
+    def total(m):
+        return cp.sum(cp.vstack([cp.pos(1 - m), cp.square(m)]), axis=0)
 
-    with pytest.warns(UserWarning, match="no rule for cvxpy"):
-        atom = nerm.margin_function(pseudo_huber, name="pseudo-huber")
+    with pytest.warns(UserWarning, match="no rule for cvxpy.Sum"):
+        atom = nerm.margin_function(total, name="total")
     assert atom.facts.numeric
     assert atom.parts == ()
     m = np.linspace(-3, 3, 7)
-    np.testing.assert_allclose(atom.value(m), np.hypot(1 - m, 1))
+    np.testing.assert_allclose(atom.value(m), np.maximum(1 - m, 0) + m**2)
     X, y = np.random.default_rng(0).normal(size=(30, 2)), np.resize([1, -1], 30)
     assert (nerm.Risk(atom) + 0.1 * nerm.SquaredL2()).on(X, y).solve().status == "optimal"
+
+
+def test_a_length_is_a_smooth_formula():
+    """The pseudo-Huber loss sqrt(1 + (1 - m)^2)."""
+
+    def pseudo_huber(m):
+        return cp.norm(cp.vstack([1 - m, np.ones(m.shape)]), 2, axis=0)
+
+    atom = nerm.margin_function(pseudo_huber, name="pseudo-huber")
+    m = np.linspace(-3, 3, 7)
+    np.testing.assert_allclose(atom.value(m), np.hypot(1 - m, 1))
+    np.testing.assert_allclose(atom.curvature(m), np.hypot(1 - m, 1) ** -3.0)
+    nerm.testing.check_margin_function(atom)
+    assert atom.is_smooth
+
+
+def test_the_description_and_the_picture():
+    atom = nerm.margin_function(lambda m: cp.exp(cp.pos(0.3 - m)), name="exp-pos")
+    text = atom.describe()
+    assert "exp-pos: smooth with kinks" in text
+    assert "kinks         0.3" in text
+    for shown in (atom, nerm.Hinge(), nerm.Logistic()):
+        axes = nerm.plots.atom(shown)
+        assert [ax.get_xlabel() for ax in axes] == ["m", "m", "u"]
+        axes[0].figure.clear()
 
 
 def test_algebra_of_margin_functions():
