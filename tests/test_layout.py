@@ -48,7 +48,14 @@ DEFERRED = {
 
 #: Packages and modules that may import cvxpy, and functions of atoms that write or read an expression.
 CVXPY = ("cvxpy_backend", "svm", "testing", "atoms.cvx", "baselines")
-CVXPY_FUNCTIONS = (".expression", "._check_expression", ".expressed", "._is_convex")
+CVXPY_FUNCTIONS = (
+    "formula.derive",
+    "formula.evaluated",
+    ".expression",
+    "._check_expression",
+    ".expressed",
+    "._is_convex",
+)
 
 
 class Import(NamedTuple):

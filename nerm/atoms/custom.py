@@ -55,7 +55,14 @@ class CustomMarginFunction(MarginFunction):
 
 @dataclass(frozen=True, eq=False)
 class SmoothPart(MarginFunction):
-    """A margin function less the hinges at its kinks; solvers use it, it has no formula of its own."""
+    """A margin function less the hinges at its kinks; solvers use it.
+
+    Examples
+    --------
+    >>> from nerm import Hinge, Logistic
+    >>> (Hinge() + Logistic()).parts
+    (HingePiece(a=1, q=0, low=-1, high=0), SmoothPart(Hinge() + Logistic()))
+    """
 
     whole: MarginFunction
     derived: JetFunction
@@ -70,7 +77,14 @@ class SmoothPart(MarginFunction):
 
 
 class Combined(MarginFunction):
-    """A margin function made of others, its `members`, by algebra."""
+    """A margin function made of others, its `members`, by algebra.
+
+    Examples
+    --------
+    >>> from nerm import Hinge, Logistic
+    >>> (Hinge() + Logistic()).members
+    (Hinge(), Logistic())
+    """
 
     @property
     def built_in(self) -> bool:  # type: ignore[override]
@@ -80,7 +94,14 @@ class Combined(MarginFunction):
 
 @dataclass(frozen=True)
 class WeightedSum(Combined):
-    """sum_k weight_k phi_k(m): made by ``Hinge() + 0.3 * Logistic()``."""
+    """sum_k weight_k phi_k(m).
+
+    Examples
+    --------
+    >>> from nerm import Hinge, Logistic
+    >>> Hinge() + 0.3 * Logistic()
+    Hinge() + 0.3 * Logistic()
+    """
 
     terms: tuple[tuple[float, MarginFunction], ...]
 
@@ -112,7 +133,14 @@ class WeightedSum(Combined):
 
 @dataclass(frozen=True)
 class Maximum(Combined):
-    """max_k phi_k(m): made by ``nerm.maximum(Hinge(), Squared())``."""
+    """max_k phi_k(m).
+
+    Examples
+    --------
+    >>> from nerm import Hinge, Squared
+    >>> maximum(Hinge(), Squared())
+    maximum(Hinge(), Squared())
+    """
 
     members: tuple[MarginFunction, ...]
 
@@ -130,7 +158,14 @@ class Maximum(Combined):
 
 @dataclass(frozen=True)
 class Moved(Combined):
-    """phi(factor (m - by)): made by ``Hinge().scaled(2.0).shifted(0.5)``."""
+    """phi(factor (m - by)).
+
+    Examples
+    --------
+    >>> from nerm import Hinge
+    >>> Hinge().scaled(2.0).shifted(0.5)
+    Hinge().scaled(2).shifted(0.5)
+    """
 
     function: MarginFunction
     factor: float

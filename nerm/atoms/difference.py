@@ -66,12 +66,14 @@ class DCFunction(MarginFunction):
 
     def _not_convex(self, *_: Any) -> NoReturn:
         """Raise an error: a function that is not convex has no conjugate, prox or cvxpy expression."""
-        must = "a margin function must be convex to have a conjugate, a prox or a cvxpy expression"
+        must = (
+            "a margin function must be convex to have a conjugate, a prox, an expression or an algebra"
+        )
         do = "Call solve(), or take the convex problem of one step: problem.convexified(coef, intercept)"
         raise UnsupportedProblemError(must, f"{self!r}, a difference of convex functions", do)
 
     expression = conjugate = prox = _not_convex  # type: ignore[assignment]
-    __add__ = __mul__ = __rmul__ = scaled = shifted = MarginFunction._not_a_term  # type: ignore[assignment]
+    __add__ = __mul__ = __rmul__ = scaled = shifted = _not_convex  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ def test_a_loss_must_be_bounded_below():
     with pytest.raises(nerm.InvalidInputError, match="a loss must be bounded below"):
         nerm.Risk(unbounded)
     assert nerm.Neutrality(unbounded).side == "both"
-    with pytest.raises(TypeError, match="must be wrapped"):
+    with pytest.raises(nerm.UnsupportedProblemError, match="an algebra"):
         nerm.Ramp() + nerm.Ramp()
 
 
