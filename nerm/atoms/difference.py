@@ -66,9 +66,7 @@ class DCFunction(MarginFunction):
 
     def _not_convex(self, *_: Any) -> NoReturn:
         """Raise an error: a function that is not convex has no conjugate, prox or cvxpy expression."""
-        must = (
-            "a margin function must be convex to have a conjugate, a prox, an expression or an algebra"
-        )
+        must = "a margin function must be convex to have a conjugate, a prox, an expression or an algebra"
         do = "Call solve(), or take the convex problem of one step: problem.convexified(coef, intercept)"
         raise UnsupportedProblemError(must, f"{self!r}, a difference of convex functions", do)
 
