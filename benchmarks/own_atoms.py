@@ -57,6 +57,14 @@ def draw(kind: str, n: int) -> tuple[Any, Any, Any, dict[str, Any]]:
     return *(one_hot if kind == "one-hot" else gaussian)(n), {}
 
 
+def bound(atom: Any, role: str, data: tuple[Any, Any, Any, dict[str, Any]]) -> Any:
+    """Return the problem with an atom as loss or as surrogate; the other one is the hinge."""
+    X, y, v, options = data
+    loss, psi = (atom, nerm.Hinge()) if role == "loss" else (nerm.Hinge(), atom)
+    objective = nerm.Risk(loss) + (1 / len(y)) * nerm.SquaredL2() + nerm.Neutrality(psi)
+    return objective.on(X, y, viewpoint=v, **options)
+
+
 def timed(problem: Any, solver: str, limit: float) -> tuple[float, Any]:
     """Return the least seconds of three runs, fewer if they are long, and the solution."""
     best = np.inf
@@ -81,16 +89,12 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=60.0, help="seconds per solve (60)")
     chosen = parser.parse_args()
     for kind in chosen.data:
-        X, y, v, options = draw(kind, chosen.rows)
+        data = draw(kind, chosen.rows)
         for role in ("loss", "surrogate"):
-
-            def bound(atom: Any, role: str = role) -> Any:
-                loss, psi = (atom, nerm.Hinge()) if role == "loss" else (nerm.Hinge(), atom)
-                objective = nerm.Risk(loss) + (1 / len(y)) * nerm.SquaredL2() + nerm.Neutrality(psi)
-                return objective.on(X, y, viewpoint=v, **options)
-
-            built_in = {"quadratic": timed(bound(nerm.Hinge()), "auto", chosen.limit)[0]}
-            built_in["smooth"] = built_in["neither"] = timed(bound(nerm.Logistic()), "auto", chosen.limit)[0]
+            built_in = {"quadratic": timed(bound(nerm.Hinge(), role, data), "auto", chosen.limit)[0]}
+            built_in["smooth"] = built_in["neither"] = timed(
+                bound(nerm.Logistic(), role, data), "auto", chosen.limit
+            )[0]
             print(
                 f"{kind} {chosen.rows}, as {role}: hinge {built_in['quadratic']:.3f} s, logistic {built_in['smooth']:.3f} s"
             )
@@ -98,7 +102,7 @@ def main() -> None:
                 started = time.perf_counter()
                 atom = nerm.margin_function(formula, name=name)
                 blocks = len(atom.parts) if family == "quadratic" else 1
-                problem = bound(atom)
+                problem = bound(atom, role, data)
                 built = time.perf_counter() - started
                 seconds, solution = timed(problem, "auto", chosen.limit)
                 line = f"  {name:<18}{family:<10}{seconds:8.3f} s  ratio {seconds / built_in[family] / blocks:6.2f}"
