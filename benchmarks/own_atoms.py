@@ -31,7 +31,7 @@ FORMULAS: dict[str, tuple[str, Any]] = {
     "soft hinge": ("quadratic", lambda m: cp.huber(cp.pos(1 - m), 0.5)),
     "two squares *": ("quadratic", lambda m: cp.square(cp.pos(1 - m)) + 0.5 * cp.square(cp.pos(-1 - m))),
     "insensitive *": ("quadratic", lambda m: cp.pos(cp.abs(1 - m) - 0.3)),
-    "reward *": ("quadratic", lambda m: cp.maximum(1 - m, 0.2 * (1 - m), -0.05 * m)),
+    "reward *": ("quadratic", lambda m: cp.maximum(1 - m, 0.2 * (1 - m), 0.05 * (m - 3))),
     "softplus": ("smooth", lambda m: cp.logistic(2 * (1 - m)) / 2),
     "linex *": ("smooth", lambda m: cp.exp(1 - m) + m - 2),
     "pseudo-huber *": (
