@@ -118,6 +118,12 @@ class MarginFunction(ABC):
         if not isinstance(getattr(cls, "built_in", None), property):
             cls.built_in = vars(cls).get("built_in", cls.__module__.startswith("nerm.atoms."))
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the parameters: a copy in another process derives the rest again."""
+        return {
+            name: value for name, value in vars(self).items() if name not in ("derived", "facts", "parts")
+        }
+
     @abstractmethod
     def expression(self, m: Any) -> Any:
         """Return phi of a cvxpy expression m of any shape, elementwise."""

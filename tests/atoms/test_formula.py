@@ -1,5 +1,7 @@
 """The calculus of formulas against cvxpy's evaluation, finite differences and fine grids."""
 
+import copy
+import pickle
 import warnings
 
 import cvxpy as cp
@@ -254,6 +256,13 @@ def test_algebra_of_margin_functions():
     assert both == nerm.Hinge() + 0.3 * nerm.Logistic()
     with pytest.raises(nerm.InvalidInputError, match="non-convex"):
         -1.0 * nerm.Hinge()
+
+
+@pytest.mark.parametrize("atom", [*HAND, nerm.Hinge() + 0.3 * nerm.Logistic(), nerm.Ramp()], ids=repr)
+def test_atoms_pickle_after_use(atom):
+    atom.value([0.0])
+    assert atom.facts.at_zero == pickle.loads(pickle.dumps(atom)).facts.at_zero
+    assert copy.deepcopy(atom) == atom
 
 
 def test_own_and_built_in_members_combine():
