@@ -155,6 +155,7 @@ class Arrays:
         self._pairs = np.array(pair_numbers(blocks)[self.singles :], dtype=int)
         self._minus = np.array([int(block.side < 0) for block in blocks[self.singles :]], dtype=int)
         self.terms = int(self._pairs.max(initial=-1)) + 1
+        self._first = self.singles + np.unique(self._pairs, return_index=True)[1]
         self.total = data.weights.sum(axis=1)
         self.moving = (self.kinds == MOVING) * self.total
         self.ends = self.moving * (np.isfinite(self.low).astype(int) + np.isfinite(self.high))
@@ -182,6 +183,8 @@ class Arrays:
 
     def sides(self, values: Floats) -> Floats:
         """Add up the blocks of each side: (K, 2, ...) from one entry per block, (J, ...)."""
+        if len(self._pairs) == 2 * self.terms:  # one block per side
+            return values[self.singles :].reshape(self.terms, 2, *values.shape[1:])
         sums = np.zeros((self.terms, 2, *values.shape[1:]))
         np.add.at(sums, (self._pairs, self._minus), values[self.singles :])
         return sums
@@ -192,8 +195,7 @@ class Arrays:
 
     def of_terms(self, values: Floats) -> Floats:
         """Return the entry of each two-sided term, (K,), from one entry per block, (J,)."""
-        _, first = np.unique(self._pairs, return_index=True)
-        return values[self.singles :][first]
+        return values[self._first]
 
     def _given(self, state: State) -> tuple[tuple[Floats, ...], ...]:
         """Return the arguments of the compiled passes, as plain tuples."""
