@@ -1,8 +1,14 @@
-"""The certificate: a lower bound D on the optimum, computed from conjugates, and the duality gap P - D.
+"""The certificate: a lower bound D on the optimum, and the duality gap P - D.
 
-The objective is P = (1/n) sum_i s_i phi(y_i f_i) + Omega(w) + sum_k eta_k max(C_k^+, C_k^-), where
-C_k^+- = (1/n) sum_i u_ki psi(+-v_ki f_i). Here y_i are the labels, v_ki the viewpoints, s_i and u_ki the row
-weights, phi the loss, psi the surrogate and Omega the regularizer.
+A hypothesis has coefficients w and an intercept b, and the score f_i = w.x_i + b on row x_i. Its objective
+is P::
+
+    P      = (1/n) sum_i s_i phi(y_i f_i) + Omega(w) + sum_k eta_k max(C_k^+, C_k^-),
+    C_k^+- = (1/n) sum_i u_ki psi(+-v_ki f_i)
+
+Here y_i are the labels, v_ki the viewpoints, s_i and u_ki the row weights, phi the loss, psi the surrogate
+and Omega the weighted sum of the regularizers. A function with an asterisk, such as phi*, is the conjugate. A
+one-sided neutrality term is treated as a further risk.
 
 With max(a, b) = max over theta in [0, 1] of theta a + (1 - theta) b, multipliers alpha_i in -dom phi*,
 beta_ki^+- in -dom psi* and theta_k in [0, 1] give a bound D <= optimum. If the intercept is free, they must
@@ -79,8 +85,8 @@ class Certificate:
     violation : float
         The largest violation of a constraint; if it is positive, the relative gap is infinite.
     slack : float
-        A bound on the sum of the rounding errors of primal and dual, plus the errors of custom atoms.
-        The relative gap includes it.
+        A bound on the sum of the rounding errors of primal and dual, plus the errors of hand-written values
+        and conjugates of atoms. The relative gap includes it.
     saved : bool
         Whether the certificate was read from a file without the rows, so that it cannot be computed again.
 
@@ -112,7 +118,7 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        """Primal - dual: no hypothesis has an objective that is smaller than `primal` by more than this."""
+        """The duality gap primal - dual; no hypothesis is better than `primal` by more."""
         return self.primal - self.dual
 
     @property
@@ -172,7 +178,10 @@ def certify(
 
 
 class Certified(NamedTuple):
-    """The value of a hypothesis, its certificate, and the feasible multipliers that give its bound."""
+    """The value of a hypothesis, its certificate, and the multipliers of its bound.
+
+    The multipliers are feasible; they are None if there is no bound.
+    """
 
     value: ObjectiveValue
     certificate: Certificate
@@ -180,10 +189,10 @@ class Certified(NamedTuple):
 
 
 def from_bounds(primal: float, dual: float, scale: float, slack: float) -> Certificate:
-    """Return the certificate for a primal value and a dual bound that are sums over chunks of rows.
+    """Return the certificate for a given primal value and dual bound.
 
-    `scale` is the objective at f = 0. `slack` bounds the rounding errors of `primal` and `dual`; see
-    `nerm.certify.rounding.rounding_of_sums`.
+    `nerm.chunks` computes both as sums over chunks of rows. `scale` is the objective at f = 0. `slack` bounds
+    the rounding errors of `primal` and `dual` (`nerm.certify.rounding.rounding_of_sums`).
     """
     return Certificate(primal, dual, scale, slack=slack)
 
@@ -254,7 +263,7 @@ def best_certificate(
 
 
 def _reason(problem: Problem, best: Certificate, tol: float) -> str:
-    """Return the reason why there is no bound, or why the bound is loose; "" if none is known."""
+    """Return why there is no bound or why it is loose; "" if no reason is known."""
     if best.slack > 0.5 * tol * best.size and np.isfinite(best.relative_gap):
         return HIDDEN.format(best.slack)
     kernel = problem.hypothesis
@@ -264,14 +273,18 @@ def _reason(problem: Problem, best: Certificate, tol: float) -> str:
 
 
 def dual_bound(problem: Problem, multipliers: Multipliers) -> float:
-    """Return the bound D after the multipliers are made feasible; -inf if this is impossible."""
+    """Return the bound D of given multipliers, after they are made feasible.
+
+    D is defined at the top of this module. It is -inf if the multipliers cannot be made feasible.
+    """
     return dual_point(problem, multipliers).bound
 
 
 def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
-    """Return a lower bound on max_k (C_k(f) - t_k) over all hypotheses f, for the limits C_k <= t_k.
+    """Return a lower bound on the smallest violation of the limits C_k <= t_k.
 
-    If it is positive, no hypothesis satisfies all limits.
+    The violation of a hypothesis f is max_k (C_k(f) - t_k). If the bound is positive, no hypothesis satisfies
+    all limits.
 
     For weights eta_k >= 0 with sum 1, max_k (C_k(f) - t_k) >= sum_k eta_k (C_k(f) - t_k). The minimum of the
     right-hand side over f, under the linear constraints, has a dual bound, which is returned. The eta_k are
@@ -287,9 +300,10 @@ def infeasibility(problem: Problem, multipliers: Multipliers) -> float:
 def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.inf) -> DualPoint:
     """Make multipliers feasible and return the dual bound that they give.
 
-    Let q = (1/n) sum_i c_i x_i. If Omega*(q) is infinite, the multipliers are shrunk towards the centre,
-    where c = 0, until Omega* is finite. If the resulting bound is below `wanted`, the multipliers are also
-    shifted so that q becomes a nearby point where Omega* is finite, and the better of the two bounds is
+    The symbols are those of this module: q = (1/n) sum_i c_i x_i, and Omega* is the conjugate of the
+    regularizer. If Omega*(q) is infinite, the multipliers are shrunk towards the centre, where c = 0
+    (`towards_centre`), until Omega* is finite. If the resulting bound is below `wanted`, the multipliers are
+    also shifted so that q becomes a nearby point where Omega* is finite. The better of the two bounds is
     returned.
 
     A limit C <= t with multiplier eta adds the term eta (C - t) to the objective. Linear constraints

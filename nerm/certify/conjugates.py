@@ -87,16 +87,20 @@ def free_directions(parts: Parts, d: int) -> Floats:
 
 
 def unpunished(problem: Problem) -> Floats:
-    """Return a basis, (d, k), of the directions of w that no regularizer penalizes; k = 0 for a kernel."""
+    """Return a basis, (d, k), of the directions of w that no regularizer penalizes.
+
+    For a kernel k is 0.
+    """
     d = problem.hypothesis.size
     return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
 
 
 def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], float]) -> ConjugateValue:
-    """Return an upper bound on Omega*(t q), with t = 1 if a finite bound is found there.
+    """Return an upper bound on Omega*(t q) for the largest t in [0, 1] that is found.
 
-    Omega is the sum of (mu/2) ||w||^2, which collects all squared l2 terms, and of the other parts
-    weight_j Omega_j. Its conjugate is the minimum over all splits of q::
+    t is 1 if a finite bound is found at q itself. Omega is the sum of (mu/2) ||w||^2, which collects all
+    squared l2 terms, and of the other parts weight_j Omega_j. Its conjugate is the minimum over all splits of
+    q::
 
         Omega*(q) = min over q_j of  sum_j weight_j Omega_j*(q_j / weight_j) + ||q - sum_j q_j||^2 / (2 mu)
 
@@ -117,7 +121,10 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
 
 
 def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, float]:
-    """Shrink a share until the conjugate of its part is finite; return it, (d,), and the conjugate there."""
+    """Shrink a share q_j until the conjugate of its part is finite.
+
+    Return the share, (d,), and weight_j Omega_j*(q_j / weight_j) at this share.
+    """
     weight, atom = part
     share = _punished(part, share)
     share = atom.finite_multiple(share / weight) * share
@@ -125,7 +132,7 @@ def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, flo
 
 
 def _punished(part: tuple[float, Regularizer], share: Floats) -> Floats:
-    """Return the share, (d,), without its component in the directions that the part does not penalize."""
+    """Return the share, (d,), without the directions that its part does not penalize."""
     free = part[1].free(len(share))
     return share - free @ (free.T @ share)
 

@@ -1,9 +1,10 @@
 """Make multipliers and hypotheses feasible.
 
-Multipliers are feasible if they are in their domains and sum_i c_i = 0; a hypothesis is feasible if it
-satisfies the constraints. The multipliers of a solver are only nearly feasible, and a dual bound is valid
-for feasible ones only. If they cannot be made feasible, they are replaced by the centre, where c = 0
-(`towards_centre`), or there is no bound. So this module can make a bound loose but never wrong.
+Multipliers are feasible if they are in their domains and, for a free intercept, sum_i c_i = 0. Here c_i is
+the weighted dual of row i (`nerm.certify.certificate`). A hypothesis is feasible if it satisfies the
+constraints. The multipliers of a solver are only nearly feasible, and a dual bound is valid for feasible ones
+only. If they cannot be made feasible, they are replaced by the centre, where c = 0 (`towards_centre`), or
+there is no bound. So this module can make a bound loose but never wrong.
 """
 
 from __future__ import annotations
@@ -38,11 +39,12 @@ NO_CENTRE = "an atom has no multiplier 0, so there is no centre to draw the mult
 def repaired(
     problem: Problem, multipliers: Multipliers, free: Floats, linear_term: Floats | None = None
 ) -> tuple[Multipliers | None, str]:
-    """Return feasible multipliers near the given ones, and the condition that failed ("" if none).
+    """Return feasible multipliers near the given ones.
 
     The returned multipliers are in their domains, with sum_i c_i = 0 if the intercept is free, and with
-    sum_i c_i x_i = 0 in the free directions. If no such multipliers are found, the centre is returned, or
-    None if there is no centre.
+    sum_i c_i x_i = 0 in the directions of w that no regularizer penalizes. If no such multipliers are found,
+    the centre is returned (`towards_centre`), or None if there is no centre. The second result is a sentence
+    about the condition that failed; "" if none failed.
 
     Parameters
     ----------
@@ -72,9 +74,10 @@ def repaired(
 
 
 def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers | None:
-    """Return feasible multipliers for which (1/n) sum_i c_i x_i is shifted by `by`, (d,).
+    """Shift multipliers so that (1/n) sum_i c_i x_i changes by the vector `by`, (d,).
 
-    Return None if none are found, or if the problem has a kernel or is too large.
+    The returned multipliers are feasible. Return None if none are found, or if the problem has a kernel or is
+    too large.
     """
     if problem.is_kernel or not by.any() or problem.hypothesis.n * len(by) ** 2 > MOST_OPERATIONS:
         return None
@@ -86,33 +89,48 @@ def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers
 
 
 def separable(problem: Problem, multipliers: Multipliers) -> float:
-    """Return the part of -D that is a sum over rows: (1/n) sum of weight * atom*(-multiplier)."""
+    """Return the sum over rows in the negative dual bound -D.
+
+    D is defined in `nerm.certify.certificate`. The sum is::
+
+        (1/n) sum over blocks j and rows i of  weight_ji phi_j*(-multiplier_ji)
+
+    where phi_j* is the conjugate of the atom of block j, and weight_ji = term weight x share x row weight
+    (`nerm.model.blocks.scaled_weights`).
+    """
     weights = scaled_weights(problem, multipliers.thetas)
     rows = zip(weights, problem.blocks, multipliers.rows, strict=True)
     return sum((weigh(w, block.atom.conjugate(-row)) for w, block, row in rows), start=0.0) / problem.divisor
 
 
 def lost(problem: Problem, multipliers: Multipliers) -> float:
-    """Bound the rounding error of D from terms of c_i that cancel within their row."""
+    """Return a bound on the rounding error of D from cancellation inside c_i.
+
+    c_i is a sum of one term per block, and its rounding error is at most LOST times the sum of the absolute
+    terms. The bound is (LOST / n) sum_i (sum of the absolute terms of c_i - `|c_i|`).
+    """
     moments = _weighted_targets(problem, multipliers.thetas) * multipliers.rows
     return LOST * float(np.sum(np.abs(moments).sum(axis=0) - np.abs(moments.sum(axis=0)))) / problem.divisor
 
 
 def _weighted_targets(problem: Problem, thetas: Floats) -> Floats:
-    """Return the derivative of c_i with respect to its multiplier in each block, (number of blocks, n)."""
+    """Return weight_ji x target_ji of block j and row i, (number of blocks, n).
+
+    This is the factor of multiplier ji in c_i; see `separable` for the weights.
+    """
     weights = scaled_weights(problem, thetas)
     return np.stack([w * block.targets for w, block in zip(weights, problem.blocks, strict=True)])
 
 
 def _domains(problem: Problem) -> Floats:
-    """Return the lower and the upper ends of the domains of multipliers, each (number of blocks, 1)."""
+    """Return the lower and upper ends of the multipliers, (2, number of blocks, 1)."""
     return np.array([block.domain for block in problem.blocks]).T[:, :, None]
 
 
 def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Multipliers | None:
-    """Return the convex combination (1 - t) * centre + t * multipliers; None if there is no centre.
+    """Return (1 - t) * centre + t * multipliers; None if there is no centre.
 
-    The centre is alpha = 0, beta^+ = beta^-, theta = 1/2, where c = 0. The bound is concave in (alpha,
+    The centre is alpha = 0, beta^+ = beta^-, theta = 1/2, where c = 0. The bound D is concave in (alpha,
     theta beta^+, (1 - theta) beta^-, theta), so these products are combined, not beta^+ and beta^-. There is
     no centre if 0 is outside the domain of a risk or of a one-sided neutrality term.
     """
@@ -133,14 +151,14 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """The linear conditions on c: sum_i c_i F_i = target, and sum_i c_i = 0 if the intercept is free.
+    """The linear conditions on c: sum_i c_i F_i = target and sum_i c_i = 0.
 
-    Here F_i = N'x_i, and the columns of N are directions of w, for example those that no regularizer
-    penalizes.
+    The second condition applies only if the intercept is free. Here F_i = N'x_i, and the columns of N are
+    directions of w, for example those that no regularizer penalizes.
 
     A condition counts as satisfied if its error is at most CANCELLED times the sum of the absolute summands.
     Then the multipliers are exactly feasible for rows x_i whose entries differ from the given ones by that
-    fraction. The error of the bound at a hypothesis w is at most CANCELLED * sum_ij `|c_i x_ij w_j|` / n.
+    fraction. The error of the bound D at a hypothesis w is at most CANCELLED * sum_ij `|c_i x_ij w_j|` / n.
     """
 
     features: Any  # F, (n, k), dense or sparse
@@ -166,10 +184,24 @@ class Conditions:
     def settle(self, problem: Problem, multipliers: Multipliers, target: Floats) -> Bools:
         """Shift multipliers in place, inside their domains, until the conditions hold.
 
-        Return a mask, one entry per condition, of those that still fail. Each step solves a weighted least
-        squares problem in which multipliers near an end of their domain move less. At first only multipliers
-        away from both ends of their domain move, which changes the bound to second order only. Then all
-        multipliers may move.
+        Each step solves a weighted least squares problem in which multipliers near an end of their domain
+        move less. At first only multipliers away from both ends of their domain move, which changes the bound
+        to second order only. Then all multipliers may move.
+
+        Parameters
+        ----------
+        problem : Problem
+            The problem.
+        multipliers : Multipliers
+            Its `rows` are changed.
+        target : (k,) array
+            The required value of sum_i c_i F_i.
+
+        Returns
+        -------
+        (k,) or (k + 1,) mask
+            True for each condition that still fails; the last entry is sum_i c_i = 0 if the intercept is
+            free.
         """
         weighted_targets, domains = _weighted_targets(problem, multipliers.thetas), _domains(problem)
         target = np.append(target[: self.features.shape[1]], np.zeros(int(self.intercept)))
@@ -189,7 +221,11 @@ class Conditions:
         return np.abs(missing) > CANCELLED * size
 
     def _missing(self, weighted_targets: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
-        """Return one residual, target - sum_i c_i F_i, and one sum of absolute summands per condition."""
+        """Return the residual of each condition, and the sum of its absolute summands.
+
+        The residual is target - sum_i c_i F_i. Both arrays have one entry per condition, (k,) or (k + 1,);
+        the last entry is sum_i c_i = 0 if the intercept is free.
+        """
         moments = weighted_targets * rows
         c, sizes = moments.sum(axis=0), _sizes(moments)
         total, total_size = ([c.sum()], [sizes.sum()]) if self.intercept else ([], [])
@@ -199,11 +235,11 @@ class Conditions:
     def _step(
         self, domains: Floats, weighted_targets: Floats, rows: Floats, missing: Floats, at_ends: bool
     ) -> None:
-        """Move the multipliers `rows` in place by one weighted least squares step, inside their domains.
+        """Move the multipliers `rows` in place by one weighted least squares step.
 
-        A multiplier that can make less than half of its step is kept fixed, and the step is computed again
-        for the others. In an unbounded domain the step is at most 1 + `|multiplier|`. `at_ends` says whether
-        multipliers at an end of their domain may move.
+        The multipliers stay inside their domains. A multiplier that can make less than half of its step is
+        kept fixed, and the step is computed again for the others. In an unbounded domain the step is at most
+        1 + `|multiplier|`. `at_ends` says whether multipliers at an end of their domain may move.
         """
         both = [domains[1] - rows, rows - domains[0]]
         both = [np.where(np.isfinite(d), np.maximum(d, 0.0), 1.0 + np.abs(rows)) for d in both]
@@ -222,9 +258,10 @@ class Conditions:
         np.clip(rows, *domains, out=rows)
 
     def _shift(self, weighted_targets: Floats, distance: Floats, missing: Floats) -> Floats:
-        """Return the shift of the multipliers, (number of blocks, n), that adds `missing` to the sums.
+        """Return the shift of the multipliers that closes the residuals `missing`.
 
-        Among all such shifts it minimises sum (shift / distance)^2.
+        Among all such shifts, (number of blocks, n), it minimises sum (shift / distance)^2. `distance`, of
+        the same shape, is how far each multiplier may move; where it is 0, the multiplier is fixed.
         """
         gains = ((weighted_targets * distance) ** 2).sum(axis=0)
         stack = sp.hstack if sp.issparse(self.features) else np.hstack
@@ -238,10 +275,11 @@ class Conditions:
 
 
 def _sizes(moments: Floats) -> Floats:
-    """Return `|c_i|` plus the rounding error from terms of c_i that cancel, (n,).
+    """Return the size of c_i with an allowance for its rounding error, (n,).
 
-    `moments`, (number of blocks, n), holds the terms of c_i. The error is divided by CANCELLED, by which
-    the callers multiply.
+    `moments`, (number of blocks, n), holds the terms of c_i. The size is `|c_i|` + (LOST / CANCELLED) * (sum
+    of the absolute terms). The callers multiply it by CANCELLED, so the allowance becomes LOST times this
+    sum.
     """
     return np.asarray(np.abs(moments.sum(axis=0)) + LOST / CANCELLED * np.abs(moments).sum(axis=0))
 
@@ -252,7 +290,7 @@ def _worst(missing: Floats, size: Floats) -> float:
 
 
 def _in_words(free: Floats, failing: Bools) -> str:
-    """Return a sentence about the conditions that failed; "" if none did."""
+    """Return a sentence about the conditions in the mask `failing`; "" for none."""
     k = free.shape[1]
     columns = np.flatnonzero(np.abs(free[:, failing[:k]]).max(axis=1, initial=0.0) > 1e-9).tolist()
     what = ["sum c = 0"] if failing[k:].any() else []
@@ -265,7 +303,7 @@ def _in_words(free: Floats, failing: Bools) -> str:
 
 
 def runs_away(problem: Problem, coef: Floats, intercept: float, value: float) -> bool:
-    """Tell whether the objective decreases without end, so that no hypothesis attains the optimum.
+    """Return whether the objective decreases without end, so that no optimum exists.
 
     The test moves w and b far along their component that no regularizer penalizes, and compares the
     objective there with `value`, the objective at the hypothesis. Only an atom that approaches its infimum

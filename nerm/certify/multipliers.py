@@ -1,7 +1,8 @@
-"""The multipliers of a problem, and their computation from the weighted duals c_i or from the scores f_i.
+"""The multipliers of a problem, and how they are computed without a solver.
 
-The certificate makes the multipliers feasible before it uses them, so this module can make a bound loose but
-never wrong.
+They are computed from the weighted duals c_i or from the scores f_i of the rows. The symbols are those of
+`nerm.certify.certificate`. The certificate makes the multipliers feasible before it uses them, so this module
+can make a bound loose but never wrong.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ MOST_STEPS = 1_000  # the limit of iterations of every iterative method in this 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """The dual variables alpha, beta^+, beta^- (one number per row and term) and theta (one per term).
+    """The dual variables alpha, beta^+, beta^- and theta of a problem.
 
-    At an optimum alpha_i is in -d phi(y_i f_i) and beta_i^+- is in -d psi(+-v_i f_i), where d is the
-    subdifferential, phi the loss and psi the surrogate. Also theta is in [0, 1]. The weighted dual of row i,
-    with row weights s and u, is::
+    There is one alpha, beta^+ and beta^- per row and term, and one theta in [0, 1] per two-sided neutrality
+    term. At an optimum -alpha_i is a subgradient of the loss phi at y_i f_i, and -beta_i^+- is a subgradient
+    of the surrogate psi at +-v_i f_i. The weighted dual of row i, with row weights s and u, is::
 
         c_i = s_i alpha_i y_i + eta u_i v_i (theta beta_i^+ - (1 - theta) beta_i^-).
 
@@ -78,42 +79,42 @@ class Multipliers:
 
     @property
     def alphas(self) -> Floats:
-        """Multipliers of the risks, one row each."""
+        """Multipliers of the risks, (number of risks, n)."""
         return self.rows[: self._alone - self.one_sided]
 
     @property
     def betas(self) -> Floats:
-        """Multipliers of the one-sided neutrality terms, one row each."""
+        """Multipliers of the one-sided neutrality terms, (number of these terms, n)."""
         return self.rows[self._alone - self.one_sided : self._alone]
 
     @property
     def betas_plus(self) -> Floats:
-        """Multipliers of C+, one row per neutrality term."""
+        """Multipliers of C+, (K, n) for K two-sided neutrality terms."""
         return self.rows[self._alone :: 2]
 
     @property
     def betas_minus(self) -> Floats:
-        """Multipliers of C-, one row per neutrality term."""
+        """Multipliers of C-, (K, n) for K two-sided neutrality terms."""
         return self.rows[self._alone + 1 :: 2]
 
     @property
     def alpha(self) -> Floats:
-        """Multipliers of the risk, (n,); one row per risk if there are several."""
+        """Multipliers of the risk: (n,) if there is one risk, else as `alphas`."""
         return _single(self.alphas)
 
     @property
     def beta_plus(self) -> Floats:
-        """Multipliers of C+, (n,); one row per term unless there is exactly one."""
+        """Multipliers of C+: (n,) if there is one term, else as `betas_plus`."""
         return _single(self.betas_plus)
 
     @property
     def beta_minus(self) -> Floats:
-        """Multipliers of C-, (n,); one row per term unless there is exactly one."""
+        """Multipliers of C-: (n,) if there is one term, else as `betas_minus`."""
         return _single(self.betas_minus)
 
     @property
     def theta(self) -> float | Floats:
-        """The weight of C+; one number per term unless there is exactly one."""
+        """The weight of C+: a number if there is one term, else as `thetas`."""
         return float(self.thetas[0]) if len(self.thetas) == 1 else self.thetas
 
 
@@ -122,11 +123,11 @@ def _single(rows: Floats) -> Floats:
 
 
 def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats) -> Multipliers:
-    """Split the weighted dual c_i of every row into the multipliers of its terms, at fixed thetas.
+    """Split the weighted dual c_i of every row into multipliers, at fixed thetas.
 
-    In the optimal split the multipliers of row i are (minus) subgradients at one common score f_i. Their
-    weighted sum is monotone in f_i, and bisection finds the f_i where it equals c_i. If the sum jumps over
-    c_i at a kink, the multipliers are a convex combination of those on both sides of the kink.
+    In the optimal split the multipliers of row i, one per block, are (minus) subgradients at one common score
+    f_i. Their weighted sum is monotone in f_i, and bisection finds the f_i where it equals c_i. If the sum
+    jumps over c_i at a kink, the multipliers are a convex combination of those on both sides of the kink.
 
     Parameters
     ----------
@@ -172,9 +173,10 @@ def _sign_change(increasing: Callable[[Floats], Floats], n: int) -> tuple[Floats
 
 
 def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
-    """Return the midpoints of the intervals of multipliers at given scores, (number of blocks, n).
+    """Return the midpoints of the possible multipliers, (number of blocks, n).
 
-    An interval is minus the subdifferential of the atom. Infinite slopes are replaced by +-1e150.
+    At given scores, (n,), the possible multipliers of a block in a row are minus the subdifferential of the
+    atom. Infinite slopes are replaced by +-1e150.
     """
     rows = []
     for block in blocks:
@@ -184,12 +186,13 @@ def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
 
 
 def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Multipliers]:
-    """Yield multipliers computed from the scores alone; the certificate uses the best of them.
+    """Yield multipliers computed from the scores alone.
 
-    Where an atom is smooth, its multiplier is minus the derivative. Near a kink any point of the
-    subdifferential is allowed, and if C+ = C- any theta in [0, 1]. Among these choices, least squares brings
-    q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w, and sum_i c_i close to 0. The scores
-    are not exact, so a margin within some width of a kink counts as at the kink. Three widths are tried.
+    The certificate uses the best of them. Where an atom is smooth, its multiplier is minus the derivative. At
+    a kink any point of minus the subdifferential is allowed, and if C+ = C- any theta in [0, 1]. Among these
+    choices, least squares brings q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w, and
+    sum_i c_i close to 0. The scores are not exact, so a margin within some width of a kink counts as at the
+    kink. Three widths are tried.
     """
     scores = problem.hypothesis.scores(coef, intercept)
     limits = _limits_at(problem, coef, scores)
@@ -200,9 +203,10 @@ def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Mul
 
 
 def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Multipliers:
-    """Add the multipliers of the linear constraints; if they are not known, compute them from q.
+    """Add the multipliers z of the linear constraints A w <= b, if they are missing.
 
-    Here q = (1/n) sum_i c_i x_i, and A'z should equal the distance of q from the subdifferential of Omega.
+    They are computed from q = (1/n) sum_i c_i x_i: A'z should equal the difference between q and the nearest
+    point of the subdifferential of Omega at w.
     """
     region = problem.region
     if region is None or len(multipliers.linear) == len(region.bound):
@@ -215,10 +219,10 @@ def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Mul
 
 
 def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
-    """Return one multiplier per limit that bring q close to the subdifferential of Omega at w.
+    """Return one multiplier per limit, (number of limits,), computed from the scores.
 
-    They solve a nonnegative least squares problem with one unknown per side of each active limit. A limit
-    that is not active gets 0.
+    They bring q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w, by a nonnegative least
+    squares problem with one unknown per side of each active limit. A limit that is not active gets 0.
     """
     if not problem.limits:
         return np.zeros(0)
@@ -248,10 +252,11 @@ def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
 
 
 def _least_squares(problem: Problem, coef: Floats, scores: Floats, width: float) -> Multipliers:
-    """Return multipliers that bring q close to the subdifferential of Omega at w, and sum_i c_i close to 0.
+    """Return multipliers computed from the scores by least squares.
 
-    The unknowns of this least squares problem are the multipliers whose margin is within `width` of a kink,
-    and the thetas of terms with C+ = C- up to `width`.
+    They bring q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w, and sum_i c_i close to 0.
+    The unknowns are the multipliers whose margin is within `width` of a kink, and the thetas of terms with C+
+    = C- up to `width`.
     """
     hypothesis, divisor = problem.hypothesis, problem.divisor
     thetas, tied = _thetas(problem, scores, width)
@@ -271,7 +276,7 @@ def _least_squares(problem: Problem, coef: Floats, scores: Floats, width: float)
         return Multipliers(rows, new_thetas)
 
     def misfit(x: Floats) -> tuple[float, Floats]:
-        """Return half of the squared distance to be minimised, and its gradient with respect to x."""
+        """Return half of the squared distance to be minimised, and its gradient in x."""
         m = at(x)
         per_unit = shares(problem.blocks, m.thetas)[:, None] * weighted_targets
         c = (per_unit * m.rows).sum(axis=0)
@@ -311,9 +316,10 @@ def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Flo
 
 
 def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Floats]:
-    """Return the lower and upper ends, (d,) each, of the subgradients at w of the regularizers.
+    """Return lower and upper ends of the subgradients of Omega at w, (d,) each.
 
-    Constraints that bound a single coefficient extend the interval of this coefficient.
+    Omega is the weighted sum of the regularizers. Constraints that bound a single coefficient extend the
+    interval of this coefficient.
     """
     low, high = np.zeros(len(coef)), np.zeros(len(coef))
     for weight, omega in problem.regularizers:
@@ -323,9 +329,10 @@ def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Float
 
 
 def _intervals(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats]:
-    """Return the smallest and largest multipliers at margins within `width` of the given ones.
+    """Return the smallest and the largest possible multipliers.
 
-    Both arrays have the shape (number of blocks, n).
+    They are taken over all margins within `width` of those at `scores`. Both arrays have the shape (number of
+    blocks, n).
     """
     low, high = [], []
     for block in blocks:

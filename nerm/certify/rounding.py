@@ -1,11 +1,14 @@
-"""The slack of a certificate: bounds on its rounding errors and on the errors of custom atoms.
+"""The slack of a certificate: bounds on rounding errors and hand-written atoms.
 
 The computed score of row i has an error of at most e_i (`Hypothesis.score_errors`), with a probability close
 to 1 (`nerm.model.blocks.sum_error`). The error of the objective is at most the mean over rows of the slope
-of the loss times e_i. The bound depends on the scores f_i of the optimum through (1/n) sum_i c_i f_i, so its
-error is at most (1/n) sum_i of the absolute terms of c_i times e_i. The rounding errors of the losses and
-conjugates themselves are added. The optimum is not known: its norm is estimated by the larger of the norms
-of w and of q / mu, the coefficients that correspond to the multipliers.
+of the loss times e_i. The dual bound D depends on the scores f_i of the optimum through (1/n) sum_i c_i f_i,
+where c_i is the weighted dual of row i (`nerm.certify.certificate`). So the error of D is at most (1/n) sum_i
+of the absolute terms of c_i times e_i. The rounding errors of the losses and conjugates themselves are added.
+
+The optimum is not known, but e_i depends on its norm. This norm is estimated by the larger of the norms of w
+and of q / mu. Here q = (1/n) sum_i c_i x_i, mu is the weight of the squared l2 norm, and q / mu are the
+coefficients that correspond to the multipliers.
 """
 
 from __future__ import annotations
@@ -37,9 +40,10 @@ class DualPoint(NamedTuple):
     reason : str
         Why there is no bound, or why it is loose; "" if there is nothing to report.
     q : (d,) array or None
-        The vector at which Omega* was evaluated, equal to (1/n) sum_i c_i x_i - A'z up to rounding.
+        The vector at which the conjugate Omega* of the regularizer was evaluated. It equals
+        (1/n) sum_i c_i x_i - A'z up to rounding, for linear constraints A w <= b with multipliers z.
     missed : float
-        The Euclidean distance of q from this vector in exact arithmetic.
+        The Euclidean norm of the difference between these two vectors; 0 in exact arithmetic.
 
     """
 
@@ -51,7 +55,17 @@ class DualPoint(NamedTuple):
 
 
 class Slack:
-    """Bounds on the rounding errors in the certificate of one hypothesis."""
+    """Bounds on the rounding errors in the certificate of one hypothesis.
+
+    Attributes
+    ----------
+    problem, coef, intercept
+        The problem and the hypothesis.
+    level : float
+        The summand of the scores that is equal for all rows (`LinearHypothesis.level`).
+    mu : float
+        The weight of the squared l2 norm (mu/2) ||w||^2.
+    """
 
     def __init__(self, problem: Problem, coef: Floats, intercept: float) -> None:
         self.problem = problem
@@ -83,7 +97,7 @@ class Slack:
         return total + sum_error(len(self.coef)) * sum(others, start=0.0)
 
     def _value_errors(self, block: Block, errors: Floats) -> Floats:
-        """Return a bound on the error of the block's atom per row, (n,).
+        """Return a bound on the error of the block's atom in each row, (n,).
 
         It consists of the propagated `errors` of the scores, (n,), and the rounding error of the atom itself.
         """
@@ -95,9 +109,9 @@ class Slack:
         return np.asarray(np.maximum(np.abs(low), np.abs(high)) * width + 4 * EPS * values)
 
     def of(self, point: DualPoint) -> float:
-        """Return a bound on the rounding error of the objective plus that of the dual bound at `point`.
+        """Return a bound on the rounding errors of the primal value and a dual bound.
 
-        Return 0 if `point` has no dual bound.
+        The dual bound is that of `point`. Return 0 if `point` has none.
         """
         at, problem, hypothesis = point.multipliers, self.problem, self.problem.hypothesis
         if at is None or point.q is None or not np.isfinite(point.bound):
@@ -127,7 +141,7 @@ class Slack:
 
 
 def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int, values: float) -> float:
-    """Estimate the rounding errors of a primal value and a dual bound that are sums over many rows.
+    """Estimate the rounding errors of a primal value and a dual bound on chunks.
 
     Parameters
     ----------
@@ -147,7 +161,7 @@ def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int,
 def custom_atom_error(
     problem: Problem, hypothesis: tuple[Floats, float], behind: Multipliers | None
 ) -> float:
-    """Return the effect on the duality gap of errors in values and conjugates that a user wrote by hand.
+    """Return the effect of errors in hand-written values and conjugates on the gap.
 
     A class of one's own may define `value` or `conjugate` itself, and these may be wrong. So they are
     compared with those that the formula gives (`MarginFunction.derived`), at the margins of the hypothesis

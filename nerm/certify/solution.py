@@ -254,7 +254,7 @@ class Solution:
         return found
 
     def fit_facts(self, to: str | None = None) -> FitFacts:
-        """Return the facts about this solution and the viewpoint `to` that `nerm.bounds.guarantee` needs."""
+        """Return the facts about the viewpoint `to` that `nerm.bounds.guarantee` needs."""
         from nerm.bounds.theorems import facts_of
 
         return facts_of(self, to)
@@ -290,8 +290,8 @@ class Solution:
 def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
     """Certify a solver's answer and return it as a `Solution`.
 
-    A hypothesis that is not finite, or whose objective is larger than at f = 0, is replaced by f = 0. The
-    times of the answer are added to those in `stats`.
+    The hypothesis is replaced by f = 0 if it is not finite. It is also replaced if its objective is larger
+    than at f = 0 and f = 0 satisfies the constraints. The times of the answer are added to those in `stats`.
     """
     started = time.perf_counter()
     coef, intercept, given = answer.coef, answer.intercept, answer.multipliers
@@ -345,9 +345,10 @@ def certify_bounds(
     stats: Stats,
     tol: float,
 ) -> Solution:
-    """Build the solution of a hypothesis whose value and certificate are known, and set its status.
+    """Return the solution of a hypothesis whose certificate is known; set its status.
 
-    Value and certificate may be sums over chunks of rows.
+    `value` and `certificate` may come from sums over chunks of rows. The status is optimal if the relative
+    gap is at most `tol`.
     """
     status = Status.TIME_LIMIT if stats.timed_out else Status.INACCURATE
     if certificate.relative_gap <= tol:
@@ -369,10 +370,10 @@ def certify_bounds(
 
 
 def recertified(solution: Solution, coef: Floats | None = None) -> Solution:
-    """Return the solution with its value and certificate computed again, at `coef` if given.
+    """Return the solution with its value and certificate computed again.
 
-    The status stays optimal if the gap exceeds the tolerance by rounding errors only, because sums may be
-    rounded differently on another processor.
+    They are computed at `coef` if it is given. The status stays optimal if the gap exceeds the tolerance by
+    rounding errors only, because sums may be rounded differently on another processor.
     """
     coef = solution.coef if coef is None else coef
     value = solution.problem.evaluate(coef, solution.intercept)
@@ -468,14 +469,14 @@ def stationary(
 
 
 def _frozen(coef: Floats) -> Floats:
-    """Return a read-only copy of the coefficients, because the certificate holds only for these numbers."""
+    """Return a read-only copy, because the certificate holds only for these numbers."""
     coef = coef.copy()
     coef.setflags(write=False)
     return coef
 
 
 def _zero_multipliers(problem: Problem) -> Multipliers:
-    """Return multipliers that are 0, or the nearest points of their domains, as a cheap start."""
+    """Return multipliers 0, or the nearest points of their domains if 0 is outside."""
     rows = np.stack([np.full(problem.hypothesis.n, np.clip(0.0, *block.domain)) for block in problem.blocks])
     thetas = np.full(len(two_sided(problem)), 0.5)
     return Multipliers(rows, thetas, limits=np.zeros(len(problem.limits)))
