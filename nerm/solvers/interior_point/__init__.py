@@ -1,1 +1,1 @@
-"""The interior-point method: blocks in, a hypothesis with dual variables out (`engine.Engine`)."""
+"""The solver "interior-point": a primal-dual method for linear problems."""

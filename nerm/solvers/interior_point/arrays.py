@@ -1,10 +1,17 @@
-"""A problem as arrays, the iterate on it, the passes over its rows, its primal value and dual bound.
+"""A problem as arrays: passes over its rows, its primal value and its dual bound.
 
-Sums are not divided by n here: the method works with n P, so that lam = mu n multiplies ||w||^2 / 2, and
+The symbols are those of `nerm.solvers.interior_point.passes`. Row i of block j has the target t_ji, the
+weight B_ji and the dual variable u_ji, and nu_j is the factor of block j. There are J blocks, n rows and K
+two-sided neutrality terms.
 
-    n D = - sum_j nu_j sum_i B_ji phi_j*(u_ji) - ||X'c||^2 / (2 lam),      c_i = sum_j nu_j B_ji t_ji u_ji,
+Sums over rows are not divided by n here. So the method minimises n P, where P is the objective, and the
+weight of ||w||^2 / 2 is lam = n mu. The dual bound in sum form, n D, is
 
-with sum_i c_i = 0 for a free intercept. Rows with fixed u are part of the bound, so it holds for all rows.
+    n D = - sum_j nu_j sum_i B_ji phi_j*(u_ji) - ||X'c||^2 / (2 lam),      c_i = sum_j nu_j B_ji t_ji u_ji.
+
+If the intercept is free, u must satisfy sum_i c_i = 0. A condensed problem
+(`nerm.solvers.interior_point.condense`) keeps only some rows, and u of the others is fixed. Both sums include
+the fixed rows, so the bound is one of the whole problem.
 """
 
 from __future__ import annotations
@@ -30,7 +37,10 @@ BALANCED = 1e-11  # |sum c| / sum |c| up to which dual variables are feasible
 
 
 class Data(NamedTuple):
-    """t and B, each (J, n), and one line of facts per block, (J, 7)."""
+    """Targets t and weights B, each (J, n), and facts about the blocks, (J, 7).
+
+    The function `table` explains the columns of the facts.
+    """
 
     targets: Floats
     weights: Floats
@@ -38,7 +48,10 @@ class Data(NamedTuple):
 
 
 class Duals(NamedTuple):
-    """u, p^+ and p^- of every row, each (J, n)."""
+    """u and the multipliers p^+ and p^- of its upper and lower bound, each (J, n).
+
+    See `nerm.solvers.interior_point.passes`.
+    """
 
     u: Floats
     upper: Floats
@@ -46,7 +59,10 @@ class Duals(NamedTuple):
 
 
 class Move(NamedTuple):
-    """kappa, du, over and under of every row, each (J, n): the direction of one step."""
+    """kappa, du, over and under of every row, each (J, n): the direction of one step.
+
+    See `nerm.solvers.interior_point.passes`.
+    """
 
     kappa: Floats
     du: Floats
@@ -61,11 +77,15 @@ class State:
     Attributes
     ----------
     coef, intercept, scores
-        The hypothesis in the engine's coordinates, and X w + b, (n,).
-    nu, sigma
-        The multipliers of the two sides of each neutrality term and their slacks, (K, 2).
+        The hypothesis in the coordinates of `choose_coordinates`, and X w + b, (n,).
+    nu
+        The factors nu_k^+ and nu_k^- of the sides C+ and C- of neutrality term k, (K, 2). Their sum is the
+        weight eta_k of the term.
+    sigma
+        The slacks sigma_k^+- >= 0 in S_k^+- + sigma_k^+- = z_k, (K, 2). S_k^+- are the values of the sides in
+        sum form, and z_k stands for their maximum.
     duals
-        u, p^+ and p^- of every row, (J, n) each.
+        The dual variables of every row.
     norms
         The dual variables of the norms of w.
     """
@@ -81,17 +101,26 @@ class State:
 
 @dataclass
 class Linearisation:
-    """The Newton system at a state.
+    """The Newton system at a state, and the sums over rows of each block.
+
+    A = high - u and C = u - low are the distances of u to its bounds.
 
     Attributes
     ----------
     columns
-        (d + 1, 2 + K): the row vectors c, h and e_k times (X, 1).
+        (d + 1, 2 + K): the products of (X, 1)' with the row vectors c, h and e_1, ..., e_K of
+        `passes.linearise`.
     density
-        (n,), the weights of rows in the Gram matrix.
-    products, value, primal, conjugate, change
-        (J,), sums of B times p^+ A + p^- C, phi as the multipliers see it, phi(m), phi*(u), and the change of
-        the value that does not depend on df, along the affine direction.
+        (n,): the weights of rows in the Gram matrix.
+    products
+        (J,): sum B (p^+ A + p^- C).
+    value
+        (J,): sum B (u m - phi*(u) + p^+ A + p^- C), an upper bound on sum B phi(m) by weak duality.
+    primal, conjugate
+        (J,): sum B phi(m) and sum B phi*(u).
+    change
+        (J,): the part of the change of `value` along the affine direction that does not depend on the change
+        of the scores.
     """
 
     columns: Floats
@@ -104,7 +133,12 @@ class Linearisation:
 
 
 def table(blocks: Sequence[Block]) -> Floats:
-    """Return the table of blocks for compiled code: single blocks first, then both sides of each pair."""
+    """Return one line of facts per block for compiled code, (J, 7).
+
+    The columns are linear, quadratic, low, high, the kind of block (MOVING, AFFINE or SMOOTH), its side (0,
+    +1 or -1), and the line of e_k in the row vectors of `passes.linearise` (0 for a single block). Single
+    blocks come first, then the blocks of the sides.
+    """
     lines: list[tuple[float, ...]] = []
     for block, pair in zip(blocks, pair_numbers(blocks), strict=True):
         linear, quadratic = block.atom.facts.quadratic or (0.0, 0.0)
@@ -115,25 +149,31 @@ def table(blocks: Sequence[Block]) -> Floats:
 
 
 def fours(count: int, n: int) -> Floats:
-    """Return zeros, (count, n), count rounded up to a multiple of 4, as `Features.columns` needs."""
+    """Return zeros, (count, n), with `count` rounded up to a multiple of 4.
+
+    `Features.columns` is fastest for such arrays.
+    """
     return np.zeros((-(-count // 4) * 4, n))
 
 
 class Arrays:
-    """Targets, weights and features of all blocks, and one direction.
+    """Targets, weights and features of all blocks, and the direction of one step.
 
     Attributes
     ----------
     singles, terms
-        The numbers of blocks that are a term of their own, which come first, and of terms that are two
-        blocks.
+        The number of single blocks, which come first, and the number K of two-sided terms. Each side of a
+        two-sided term has one block or several.
     mass, total
-        (J,) the weight of all rows, and of those that are left.
-    moving, ends
-        (J,) the weight of rows whose u moves on its own, and the same for each end of its domain, which has a
-        barrier.
-    fixed_gradient, fixed_conjugate
-        The part of the rows with fixed u in each block: (X, 1)'(B t u), (J, d + 1), and sum B phi*(u), (J,).
+        (J,): the weight of all rows, and of the rows that a condensed problem keeps.
+    moving
+        (J,): `total` of the blocks whose u is a variable of the method (kind MOVING), else 0.
+    ends
+        (J,): `moving` times the number of finite bounds of u, each of which has a barrier.
+    fixed_gradient
+        (J, d + 1): sum B t u (x, 1) over the rows with fixed u.
+    fixed_conjugate
+        (J,): sum B phi*(u) over the rows with fixed u.
     """
 
     def __init__(self, blocks: Sequence[Block], features: Features) -> None:
@@ -165,7 +205,11 @@ class Arrays:
         self.move = Move(*np.zeros((4, len(blocks), n)))
 
     def of_rows(self, rows: Ints, gradient: Floats, conjugate: Floats) -> Arrays:
-        """Return these rows alone; u of the others is fixed."""
+        """Return the condensed problem on the given rows; u of the other rows is fixed.
+
+        `gradient`, (J, d + 1), and `conjugate`, (J,), are the sums over the other rows that are added to
+        `fixed_gradient` and `fixed_conjugate`.
+        """
         few = object.__new__(Arrays)
         targets, weights = (np.ascontiguousarray(part[:, rows]) for part in self.data[:2])
         few._fill(self.blocks, self.features.some(rows), Data(targets, weights, self.data.table))
@@ -178,11 +222,14 @@ class Arrays:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows that are left."""
+        """The number of rows of the problem, without rows whose u is fixed."""
         return int(self.features.shape[0])
 
     def sides(self, values: Floats) -> Floats:
-        """Add up the blocks of each side: (K, 2, ...) from one entry per block, (J, ...)."""
+        """Return the sum over the blocks of each side, (K, 2, ...).
+
+        `values`, (J, ...), has one entry per block.
+        """
         if len(self._pairs) == 2 * self.terms:  # one block per side
             return values[self.singles :].reshape(self.terms, 2, *values.shape[1:])
         sums = np.zeros((self.terms, 2, *values.shape[1:]))
@@ -190,7 +237,10 @@ class Arrays:
         return sums
 
     def by_block(self, singles: Floats, sides: Floats) -> Floats:
-        """Return one entry per block, (J,), from those of single blocks and of sides, (K, 2)."""
+        """Return one entry per block, (J,).
+
+        `singles` has the entries of the single blocks, and `sides`, (K, 2), those of the sides.
+        """
         return np.concatenate([singles, sides[self._pairs, self._minus]])
 
     def of_terms(self, values: Floats) -> Floats:
@@ -198,11 +248,15 @@ class Arrays:
         return values[self._first]
 
     def _given(self, state: State) -> tuple[tuple[Floats, ...], ...]:
-        """Return the arguments of the compiled passes, as plain tuples."""
+        """Return data, duals and move as plain tuples, for the compiled passes."""
         return tuple(self.data), tuple(state.duals), tuple(self.move)
 
     def centre(self, scores: Floats, barrier: float, u: Floats | None, proximity: float) -> Duals:
-        """Return all rows on the central path of their own scores, near u if it is given."""
+        """Return dual variables of all rows on the central path at their scores.
+
+        If `u`, (J, n), is given, the new u stays near it; `proximity` is the weight of the distance
+        (`passes.centre`).
+        """
         duals = Duals(*np.zeros((3, len(self.blocks), self.n_rows)))
         if u is not None:
             duals.u[:] = u
@@ -212,7 +266,10 @@ class Arrays:
         return duals
 
     def values(self, scores: Floats, coef: Floats, intercept: float) -> Floats:
-        """Return sum_i B_i phi(t_i f_i) for each block, affine where u is fixed."""
+        """Return sum_i B_ji phi_j(t_ji f_i) of each block, (J,).
+
+        Rows with fixed u enter by their linear lower bound u m - phi*(u).
+        """
 
         def work(start: int, stop: int) -> Floats:
             sums: Floats = passes.values(tuple(self.data), scores, start, stop)
@@ -224,13 +281,16 @@ class Arrays:
         return self.features.workers.add_up(work) + self._beyond(coef, intercept)
 
     def _beyond(self, coef: Floats, intercept: float) -> Floats:
-        """Return the value of the rows with fixed u in each block."""
+        """Return sum B (u m - phi*(u)) over the rows with fixed u, (J,)."""
         return (
             self.fixed_gradient[:, :-1] @ coef + self.fixed_gradient[:, -1] * intercept - self.fixed_conjugate
         )
 
     def linearise(self, state: State, nu: Floats) -> Linearisation:
-        """Return the Newton system at a state; set u and kappa of smooth blocks."""
+        """Return the Newton system at a state for the block factors `nu`, (J,).
+
+        u and kappa of smooth blocks are set first.
+        """
         vectors, given = self._vectors, self._given(state)
 
         def work(start: int, stop: int) -> Floats:
@@ -254,7 +314,10 @@ class Arrays:
         )
 
     def _smooth(self, j: int, state: State, part: slice) -> float:
-        """Set u = phi'(m) and kappa = phi''(m); return sum B phi(m)."""
+        """Set u = phi'(m) and kappa = phi''(m) of smooth block j in some rows.
+
+        kappa is at most STEEPEST. Return sum B phi(m) over these rows.
+        """
         atom, m = self.blocks[j].atom, self.data.targets[j, part] * state.scores[part]
         jet = atom.derived.jet(m)
         state.duals.u[j, part] = jet.low
@@ -262,49 +325,72 @@ class Arrays:
         return float(self.data.weights[j, part] @ jet.value)
 
     def direct(self, state: State, nu: Floats, df: Floats, *, corrected: bool) -> Floats:
-        """Set du along df; return the weight of rows by the longest step that they allow."""
+        """Set du for the change `df` of the scores; return a histogram of step lengths.
+
+        The histogram holds the weight of the rows by the longest step that they allow (`passes.direct`).
+        """
         given = self._given(state)
         return self.features.workers.add_up(lambda *part: passes.direct(*given, nu, df, corrected, *part))
 
     def correct(
         self, state: State, nu: Floats, dnu: Floats, target: float, limit: float
     ) -> tuple[Floats, Floats]:
-        """Return the corrected right-hand side, (X, 1)'h, and the changes of the blocks' values."""
+        """Compute the right-hand side of the corrected step.
+
+        Return (X, 1)'h, (d + 1,), and the changes of the blocks' values, (J,); see `passes.correct`.
+        """
         given = *self._given(state), nu, dnu, target, limit, self._h[0]
         changes = self.features.workers.add_up(lambda *part: passes.correct(*given, *part))
         return np.append(self.features.columns(self._h)[:, 0], self._h.sum()), changes
 
     def longest_step(self, state: State, nu: Floats) -> float:
-        """Return the longest step that keeps u, p^+ and p^- of every row within their bounds."""
+        """Return the longest step that keeps u, p^+ and p^- of all rows in bounds."""
         return float(
             min(self.features.workers.run(lambda *part: passes.longest_step(*self._given(state), nu, *part)))
         )
 
     def advance(self, state: State, step: float, keep: float, curved_keep: float) -> None:
-        """Move the duals of every row along the direction; the scores are those after the step."""
+        """Move the dual variables of every row along the direction (`passes.advance`).
+
+        The scores of `state` are those after the step. At least the share `keep` of a distance to a bound is
+        left, or `curved_keep` in blocks with quadratic > 0.
+        """
         keeps = np.where(self.data.table[:, passes.QUADRATIC] > 0, curved_keep, keep)
         given = *self._given(state), state.scores, step, keeps
         self.features.workers.run(lambda *part: passes.advance(*given, *part))
 
 
 def primal_value(arrays: Arrays, values: Floats, factors: Floats, regularizer: float) -> float:
-    """Return n P from sum B phi(m) of each block."""
+    """Return the primal value in sum form, n P.
+
+    Parameters
+    ----------
+    arrays
+        The problem.
+    values
+        (J,): sum B phi(m) of each block.
+    factors
+        (J,): the weight of the term of each block.
+    regularizer
+        n Omega(w).
+    """
     risks = factors[: arrays.singles] @ values[: arrays.singles]
     larger = arrays.sides(values).max(axis=1, initial=-np.inf)
     return float(regularizer + risks + arrays.of_terms(factors) @ larger)
 
 
 def weighted_duals(arrays: Arrays, u: Floats, nu: Floats) -> Floats:
-    """Return c_i = sum_j nu_j B_ji t_ji u_ji of the rows that are left."""
+    """Return c_i = sum_j nu_j B_ji t_ji u_ji of the rows that are not fixed, (n,)."""
     return np.asarray(np.einsum("j,ji,ji,ji->i", nu, arrays.data.weights, arrays.data.targets, u))
 
 
 @numba.njit(**options)
 def _shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
-    """Move each u by a share of its distance to a bound, so that t u moves against the sign `against`.
+    """Move each u towards a bound, to reduce `against` * sum_i c_i.
 
-    If that bound is infinite, the distance to the other bound is taken, or 1 without any. Return the
-    decrease of `against` * sum c for share 1.
+    `against` is +1 or -1, and t u moves in the opposite direction, by a share of the distance of u to its
+    bound. If the bound in this direction is infinite, the distance to the other bound is taken, or 1 without
+    any bound. Return the decrease of `against` * sum_i c_i for share 1; with share 0 nothing moves.
     """
     targets, weights, table = data
     total = 0.0
@@ -326,7 +412,10 @@ def _shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
 
 
 def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
-    """Return u with sum_i c_i = 0, each moved by one share of its distance to a bound; None if impossible."""
+    """Return u, (J, n), with sum_i c_i = 0; None if this is impossible.
+
+    Each u is moved by the same share of its distance to a bound.
+    """
     u = u.copy()
     for _ in range(3):  # the second and third rounds take back what rounding left
         excess = float(weighted_duals(arrays, u, nu).sum() + nu @ arrays.fixed_gradient[:, -1])
@@ -343,11 +432,11 @@ def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
 
 
 def is_balanced(arrays: Arrays, u: Floats, nu: Floats) -> bool:
-    """Tell whether sum_i c_i = 0 up to rounding.
+    """Return whether sum_i c_i = 0 up to rounding.
 
-    |sum_i c_i| must be at most BALANCED times sum_i |c_i|. If the terms that different blocks add to c_i
+    `|sum_i c_i|` must be at most BALANCED times sum_i `|c_i|`. If the terms that different blocks add to c_i
     cancel, their rounding error is allowed as well: EPS times the sum of their absolute values, but at most
-    NEARLY times sum_i |c_i|.
+    NEARLY times sum_i `|c_i|`.
     """
     c, beyond = weighted_duals(arrays, u, nu), nu * arrays.fixed_gradient[:, -1]
     left, size = abs(float(c.sum() + beyond.sum())), float(np.abs(c).sum() + abs(beyond.sum()))
@@ -362,9 +451,11 @@ def is_balanced(arrays: Arrays, u: Floats, nu: Floats) -> bool:
 def dual_bound(
     arrays: Arrays, u: Floats, nu: Floats, conjugate: Callable[[Floats, float], float], *, intercept: bool
 ) -> tuple[float, Floats]:
-    """Return (n D, feasible u) for any u in its domains; -inf if sum c = 0 cannot be attained.
+    """Return the dual bound in sum form, n D, and its feasible u, (J, n).
 
-    `conjugate` is the conjugate of the regularizer at X'c, ||X'c||^2 / (2 lam) for a ridge.
+    The given u must be in its domains; it is changed so that sum_i c_i = 0 if the intercept is free. The
+    bound is -inf if this is impossible. `conjugate` maps X'c and the other part of the bound to the conjugate
+    of the regularizer, ||X'c||^2 / (2 lam) for a ridge.
     """
     feasible = balanced(arrays, u, nu) if intercept else u.copy()
     if feasible is None:

@@ -1,12 +1,14 @@
-"""Solve on the rows near a kink and check on all rows; start from the last solution.
+"""Solve on the rows near a kink, check on all rows, and warm-start.
 
-A hinge-like function is affine beyond its kinks. Once the scores are near the optimum, u of most rows is at
-an end of its interval. These rows are replaced by one linear function per block,
+A hinge-like function phi is affine beyond its kinks. Once the scores are near the optimum, the dual variable
+u of most rows is at an end of its interval. These rows are fixed: in each block they are replaced by one
+linear function. With the targets t_i, weights B_i and scores f_i = w.x_i + b of the fixed rows,
 
     sum_i B_i phi(t_i f_i)  >=  (sum_i B_i t_i u_i x_i)'w + (sum_i B_i t_i u_i) b - sum_i B_i phi*(u_i),
 
-with equality where the choice was right. Fixed u are feasible, so a dual bound of the condensed problem is
-one of the whole problem in any case. The primal value on all rows decides; if the bounds do not meet, rows
+with equality if every fixed row stays on its side of the kinks. The problem on the other rows is called
+condensed. Fixed u are feasible, so a dual bound of the condensed problem is always a dual bound of the whole
+problem. The primal value is computed on all rows. If the primal value and the dual bound do not meet, rows
 are chosen again, and in the end all rows are taken.
 """
 
@@ -42,29 +44,48 @@ from nerm.typing import Bools, Floats, Ints
 
 @dataclass(frozen=True)
 class Condensed:
-    """A condensed problem, the rows that it keeps, and u of all rows, (J, n)."""
+    """A condensed problem, the rows that it keeps, and u of all rows, (J, n).
+
+    See the module for the term.
+    """
 
     arrays: Arrays
     rows: Ints
     u: Floats
 
     def on_all_rows(self, u: Floats) -> Floats:
-        """Return u of all rows, given those of the rows kept."""
+        """Return u of all rows, (J, n), given u of the rows that are kept."""
         self.u[:, self.rows] = u
         return self.u
 
     def within(self, larger: Condensed) -> Condensed:
-        """Return this problem, condensed from `larger`, with the rows and u of the whole problem."""
+        """Return this problem, condensed from `larger`, as one of the whole problem.
+
+        The result has the row numbers and the u of the whole problem.
+        """
         return Condensed(self.arrays, larger.rows[self.rows], larger.on_all_rows(self.u))
 
 
 def condense(
     arrays: Arrays, scores: Floats, score_error: float, tuning: Tuning, other: Floats | None = None
 ) -> Condensed | None:
-    """Fix u of rows whose scores, with an expected mean error, are far from all kinks.
+    """Fix u of the rows whose scores are far from all kinks.
 
-    Rows with a kink between these scores and `other` stay too, and so do rows with weight in a smooth
-    block, which has no affine region. Return None if too many rows stay.
+    Parameters
+    ----------
+    arrays
+        The problem.
+    scores, score_error
+        The scores, (n,), and their expected mean error. A row within `tuning.reach` times this error of a
+        kink is kept.
+    other
+        Other scores, (n,). A row with a kink between its two scores is kept too.
+
+    Returns
+    -------
+    Condensed or None
+        None if too many rows must be kept. Rows with weight in a smooth block are always kept, because such a
+        block has no affine region.
     """
     count = len(arrays.blocks)
     u, stays, duals, sums = _settled(arrays, scores, tuning.reach * score_error, other)
@@ -78,9 +99,11 @@ def condense(
 def _settled(
     arrays: Arrays, scores: Floats, distance: float, other: Floats | None
 ) -> tuple[Floats, Bools, Floats, Floats]:
-    """Return u, (J, n), and a mask of the rows that stay; B t u and sum B phi*(u) of the other rows.
+    """Return u, the mask of rows to keep, and the sums over the other rows.
 
-    B t u has one line per block and is 0 on the rows that stay; the sums are (J,).
+    The sums are those of a condensed problem: B t u, one line per block and 0 on the rows that are kept, and
+    sum B phi*(u), (J,). u is (J, n), the mask (n,). A row is kept if its score is within `distance` of a
+    kink.
     """
     shape = arrays.data.weights.shape
     u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
@@ -90,10 +113,10 @@ def _settled(
 
 @numba.njit(**options)
 def _settle(data, scores, others, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
-    """Set u and B t u of rows beyond all kinks; return their sum B phi*(u) for each block.
+    """Set u and B t u of the rows beyond all kinks; return sum B phi*(u), (J,).
 
-    A row stays if in some block of positive weight its margin is within |t| distance of a kink, or on
-    another side of a kink at the other scores, or if that block is smooth.
+    A row is kept, and stays[i] is set, in three cases: in some block of positive weight its margin is within
+    `|t|` distance of a kink, or is on another side of a kink at the scores `others`, or that block is smooth.
     """
     targets, weights, table = data
     part, sums = slice(start, stop), np.zeros(table.shape[0])
@@ -122,14 +145,19 @@ def _settle(data, scores, others, distance, u, stays, duals, start, stop):  # ty
 
 @dataclass(frozen=True)
 class Start:
-    """A start: the hypothesis, the expected mean error of its scores, and an adjacent solution.
+    """The start of a run.
 
     Attributes
     ----------
+    here
+        The hypothesis.
+    score_error
+        The expected mean error of its scores.
     near
-        Dual variables of an adjacent problem, which the first iterate stays close to.
+        Dual variables (u, nu) of an adjacent problem; the first iterate stays close to them.
     other
-        Scores of an adjacent problem: rows with a kink between the two stay in a condensed problem.
+        Scores of an adjacent problem. Rows with a kink between these and the scores of `here` are kept in a
+        condensed problem.
     """
 
     here: Outcome
@@ -139,10 +167,22 @@ class Start:
 
 
 def minimise(method: PredictorCorrector, start: Start, tol: float, limit: int) -> Outcome:
-    """Solve condensed problems, again around each answer, until the bounds on all rows meet.
+    """Solve condensed problems until primal value and dual bound on all rows meet.
 
-    A run on all rows stops early once its steps are short enough to condense the problem. After an answer
-    that lowers the primal value, rows are chosen around it; otherwise more rows around the same hypothesis.
+    If a condensed answer lowers the primal value, the next rows are chosen around this answer. Otherwise more
+    rows are chosen around the same hypothesis. If too many rows must be kept, the method runs on all rows and
+    stops early once its steps are short enough to condense the problem.
+
+    Parameters
+    ----------
+    method
+        The method on all rows.
+    start
+        The start.
+    tol
+        The relative gap to reach.
+    limit
+        The largest number of iterations.
     """
     tuning = method.tuning
     best = here = start.here
@@ -195,9 +235,10 @@ def _solve_small(
     limit: int,
     is_nested: bool,
 ) -> tuple[Outcome, float]:
-    """Solve a condensed problem; return the answer on all rows and the last score error.
+    """Solve a condensed problem; return the answer on all rows and its score error.
 
-    If it may be nested, it is condensed again as its scores settle.
+    If `is_nested`, the problem is condensed again when its scores change little. The other arguments are
+    those of `minimise` and `Start`.
     """
     tuning = method.tuning
     inner = method.on(small.arrays)
@@ -240,7 +281,10 @@ def _answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Out
 
 
 class WarmStart:
-    """The last two solutions, the logarithms of their weights, and the score error of the last start."""
+    """The last two solutions and their weights, from which the next solve starts.
+
+    It also keeps the error of the scores of the last start, as the expected error of the next one.
+    """
 
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
@@ -258,7 +302,7 @@ class WarmStart:
         solution: Outcome,
         start: Start | None = None,
     ) -> None:
-        """Keep a solution, and the error of the scores that it was started from."""
+        """Keep a solution, and the error of the scores of the start that led to it."""
         self._score_error = self._tuning.warm_error
         if start is not None:
             error = float(np.abs(solution.scores - start.here.scores).mean())
@@ -270,10 +314,12 @@ class WarmStart:
         self._blocks = tuple(blocks)
 
     def start(self, method: PredictorCorrector, blocks: Sequence[Block]) -> Start | None:
-        """Return a start: the last solution, or the line through the last two if its value is lower.
+        """Return a start for the next problem, or None for a cold start.
 
-        None if there is no solution yet, after a large change of weights, and for other blocks if f = 0 has
-        a lower value.
+        The start is the last solution. If its primal value is lower, the start is the point on the line
+        through the last two solutions that the change of the log weights suggests. Return None if there is no
+        solution yet, after a large change of a weight, and for other blocks if f = 0 has a lower primal
+        value.
         """
         last = self._last
         weights = log_weights(method)
@@ -304,6 +350,6 @@ class WarmStart:
 
 
 def log_weights(method: PredictorCorrector) -> Floats:
-    """Return the logarithms of the positive weights of a problem."""
+    """Return the logarithms of the positive weights of terms and regularizers."""
     weights = np.concatenate([method.factors, [method.lam], *(n.weights[:1] for n in method.penalty.norms)])
     return np.asarray(np.log(weights[weights > 0]))

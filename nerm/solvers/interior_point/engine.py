@@ -1,4 +1,7 @@
-"""Solve a problem for any weights of its terms; each solve is warm-started from the last ones."""
+"""The session of the interior-point solver.
+
+It solves a problem for any weights of its terms. Each solve is warm-started from the last ones.
+"""
 
 import time
 from dataclasses import replace
@@ -29,22 +32,26 @@ RIDGE = 0.1  # share of the tolerance for an auxiliary ridge
 
 
 class Engine(Session):
-    """A problem ready to be solved for any weights of its terms; each solve starts from the last ones.
+    """A session that solves a problem for any weights of its terms.
 
-    ::
+    The objective is P(w, b), with f = X w + b (b = 0 without an intercept):
 
-        P(w, b) = sum_single factor_j S_j + sum_pairs factor_k max(S_k^+, S_k^-) + (mu/2) ||w||^2 + norms of w
-        S_j     = (1/n) sum_i B_ji phi_j(t_ji f_i),          f = X w + b  (b = 0 without an intercept)
+        P(w, b) = sum over single blocks j of factor_j S_j + sum over terms k of factor_k max(S_k^+, S_k^-)
+                  + (mu/2) ||w||^2 + norms of w
+        S_j     = (1/n) sum_i B_ji phi_j(t_ji f_i)
 
-    The blocks can be replaced by others on the same rows between two solves. If the problem has norms of
-    coefficients or groups, the unknowns are the coefficients themselves, not coordinates of a smaller space.
+    Block j has the atom phi_j, the row weights B_ji and the targets t_ji; its factor is the weight of its
+    term. S_k^+ and S_k^- of a two-sided term k are the sums of the blocks of its sides. Each solve starts
+    from the last solutions. The blocks can be replaced by others on the same rows between two solves. If the
+    problem has norms of coefficients or groups, the unknowns are the coefficients themselves, not coordinates
+    of a smaller space.
 
     Parameters
     ----------
     problem
         A problem that the solver "interior-point" takes.
     workers
-        The most threads; by default one per core.
+        The largest number of threads; by default one per core.
     """
 
     tuning = Tuning()
@@ -64,7 +71,11 @@ class Engine(Session):
         self._build_seconds = time.perf_counter() - started
 
     def renewed(self, problem: Problem) -> bool:
-        """Take a problem with other blocks, unless the coefficients must become the unknowns."""
+        """Return whether the session can solve this problem on the same rows.
+
+        It cannot if the problem has norms of coefficients or groups and the unknowns are not the
+        coefficients.
+        """
         return self._axes or not norms_of(problem)
 
     def answer(
@@ -72,8 +83,8 @@ class Engine(Session):
     ) -> Answer:
         """Solve one problem to this relative gap.
 
-        The dual variables of the answer are feasible. Its details have P and D in mean form and the number
-        of products X w.
+        The dual variables of the answer are feasible. Its `details` have the primal value P and the dual
+        bound D, both divided by n, and the number of products X w.
         """
         check_options("interior-point", options, ("max_iterations",))
         most = int(as_positive(options.get("max_iterations", self.tuning.max_iterations), "max_iterations"))
@@ -90,7 +101,10 @@ class Engine(Session):
         return answer
 
     def _method(self, problem: Problem, tol: float, deadline: float) -> PredictorCorrector:
-        """Return the method for these weights, without terms whose relative weight is below rounding."""
+        """Return the method for the weights of a problem.
+
+        Blocks whose weight is below rounding, relative to the single blocks, are left out.
+        """
         factors = term_weights(problem)
         masses = factors * [float(block.weights.sum()) for block in self.blocks]
         single = np.array([block.side == 0 for block in self.blocks])
@@ -106,10 +120,14 @@ class Engine(Session):
         )
 
     def _penalty(self, problem: Problem, tol: float) -> Penalty:
-        """Return n Omega, with an auxiliary ridge below the tolerance if there is no squared l2 norm.
+        """Return the regularizer n Omega, if necessary with an auxiliary ridge.
 
-        At the optimum ||w||_2 <= c Omega(w) <= c S, S the value of single blocks at f = 0: the sides of a
-        pair cannot add up to less than there. c is 1 / (least weight), times sqrt(k) for the largest of k.
+        A ridge is added if there is no squared l2 norm. The ridge (r/2) ||w||^2 is so small that it changes
+        the objective by less than the tolerance. Let S be the value of the single blocks at f = 0, in sum
+        form. If no loss is negative, the optimum satisfies n Omega(w) <= S, because max(C+, C-) is smallest
+        at f = 0. Let m be the smallest weight of a norm, divided by sqrt(k) for the largest of k
+        coefficients. Then ||w|| <= n Omega(w) / m <= S / m, and r = RIDGE tol m^2 / S gives (r/2) ||w||^2 <=
+        RIDGE tol S / 2.
         """
         lam = square_weight(problem.regularizers) * self.n
         scaled = tuple(n._replace(weights=self.n * n.weights) for n in norms_of(problem))
@@ -125,13 +143,16 @@ class Engine(Session):
 
     @cached_property
     def _squares(self) -> Floats:
-        """The mean square of each column, replaced by the mean of all where it is negligible."""
+        """The mean square of each column, (d,).
+
+        Where it is negligible, it is replaced by the mean over all columns.
+        """
         squares = self.features.squares() / self.features.shape[0]
         mean = float(squares.mean()) or 1.0
         return np.where(squares > EPS**0.75 * mean, squares, mean)
 
     def _solve(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
-        """Try a warm start with half of the iterations, then a cold start."""
+        """Try a warm start with half of the iterations `limit`, then a cold start."""
         outcome = None
         warm = self._warm.start(method, self.blocks)
         if warm is not None:
@@ -145,7 +166,11 @@ class Engine(Session):
         return outcome
 
     def _answer(self, method: PredictorCorrector, outcome: Outcome, started: float) -> Answer:
-        """Return an outcome on the given features, with dual variables of all blocks."""
+        """Return the answer for an outcome, on the given features.
+
+        It has multipliers of all blocks. Those of blocks that `_method` left out, and of rows of weight 0,
+        are subgradients at the scores.
+        """
         if outcome.u is None or outcome.nu is None:  # no bound yet: the best dual variables for its scores
             at = method.start(outcome, 0.0)
             g = method.arrays.linearise(at, method.block_weights(at.nu)).columns[:-1, 0]

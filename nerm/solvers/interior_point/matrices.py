@@ -1,6 +1,7 @@
-"""Threads over rows, products with X, dense by BLAS and CSR by compiled loops, and coordinates for (w, b).
+"""Products with the rows X by several threads, and coordinates for (w, b).
 
-times(w) = X w,     columns(V) = X' V' for a few rows of V,     gram(D) = (X, 1)' diag(D) (X, 1)
+`Features` computes X w, X'V' for a few row vectors V, and (X, 1)' diag(D) (X, 1). It uses BLAS for dense X
+and compiled loops for sparse X (CSR).
 """
 
 from __future__ import annotations
@@ -38,15 +39,15 @@ T = TypeVar("T")
 class RowThreads:
     """Contiguous ranges of rows, one per thread; a context that owns its threads.
 
-    With several ranges, and with few columns, BLAS uses one thread: on small products its threads mostly wait
-    for each other.
+    With several ranges, and with few columns, BLAS is limited to one thread: on small products its threads
+    mostly wait for each other.
 
     Parameters
     ----------
     n, columns
-        The size of the matrix whose rows are shared out.
+        The shape of the matrix whose rows are divided among the threads.
     count
-        The most threads; by default one per core.
+        The largest number of threads; by default one per core.
     """
 
     def __init__(self, n: int, columns: int, count: int | None = None) -> None:
@@ -56,7 +57,10 @@ class RowThreads:
         self._pool: ThreadPoolExecutor | None = None
 
     def for_rows(self, n: int) -> RowThreads:
-        """Return ranges of fewer rows on the same threads, for as long as these are open."""
+        """Return ranges of `n` rows, fewer than here, on the same threads.
+
+        They can be used as long as these threads are open.
+        """
         few = copy(self)
         few.ranges = self._ranges(n)
         return few
@@ -80,7 +84,10 @@ class RowThreads:
         self._held.close()
 
     def run(self, work: Callable[[int, int], T]) -> list[T]:
-        """Return [work(start, stop) for each range], the first on the calling thread."""
+        """Return the list of work(start, stop) over all ranges.
+
+        The first range is computed on the calling thread.
+        """
         if self._pool is None or len(self.ranges) == 1:
             return [work(*part) for part in self.ranges]
         others = [self._pool.submit(work, *part) for part in self.ranges[1:]]
@@ -101,7 +108,7 @@ class _Blas:
     """Limits the BLAS libraries to one thread.
 
     Depending on the build, the number of threads belongs to the calling thread or to the process. So every
-    caller sets and restores it, and the last one restores the value that the first one found.
+    caller sets and restores it, and the last caller restores the number that the first one found.
     """
 
     def __init__(self) -> None:
@@ -113,12 +120,15 @@ class _Blas:
         return ThreadpoolController()  # to find them takes longer than a small problem
 
     def limit(self) -> Any:
-        """Limit BLAS to one thread; the returned object restores the number before."""
+        """Limit BLAS to one thread.
+
+        Call restore_original_limits() on the returned object to restore the earlier number of threads.
+        """
         return self._libraries.limit(limits=1, user_api="blas")
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Limit BLAS to one thread within a block of code."""
+        """Limit BLAS to one thread inside a `with` statement."""
         with self._lock:
             found = self.limit()
             self._first = found if self._holders == 0 else self._first
@@ -137,16 +147,18 @@ blas = _Blas()
 
 
 class Features:
-    """A dense array, or a CSR matrix with sorted indices, which is never made dense.
+    """The rows X, (n, d): a dense array, or a CSR matrix that is never made dense.
+
+    The column indices of a CSR matrix must be sorted.
 
     Attributes
     ----------
     shape
         (n, d).
     workers
-        The threads that share its rows.
+        The threads that share the rows.
     passes
-        How many products X w were taken.
+        The number of products X w so far.
     """
 
     def __init__(self, X: Matrix, workers: RowThreads) -> None:
@@ -159,27 +171,30 @@ class Features:
         self._times, self._columns, self._gram = products
 
     def times(self, w: Floats) -> Floats:
-        """Return X w."""
+        """Return X w, (n,)."""
         self.passes += 1
         out = np.empty(self.shape[0])
         self.workers.run(lambda *part: self._times(*self._arrays, w, out, *part))
         return out
 
     def columns(self, V: Floats) -> Floats:
-        """Return X' V', V of shape (few, n)."""
+        """Return X'V', (d, few), for V of shape (few, n)."""
         return self.workers.add_up(lambda *part: self._columns(*self._arrays, V, self.shape[1], *part))
 
     def gram(self, density: Floats) -> Floats:
-        """Return the upper triangle of (X, 1)' diag(density) (X, 1), below which there may be anything."""
+        """Return (X, 1)' diag(density) (X, 1), (d + 1, d + 1), for density (n,).
+
+        Only the upper triangle is valid.
+        """
         return self.workers.add_up(lambda *part: self._gram(*self._arrays, density, self.shape[1], *part))
 
     def squares(self) -> Floats:
-        """Return the squared length of each column."""
+        """Return the sum of squares of each column, (d,)."""
         X: Any = self.X
         return np.asarray(X.multiply(X).sum(axis=0)).ravel() if self.sparse else np.einsum("ij,ij->j", X, X)
 
     def some(self, rows: Ints) -> Features:
-        """Return these rows of X."""
+        """Return the features of the given rows."""
         return Features(self.X[rows], self.workers.for_rows(len(rows)))
 
 
@@ -194,7 +209,10 @@ def _times(indptr, indices, data, w, out, start, stop):  # type: ignore[no-untyp
 
 @numba.njit(cache=True, nogil=True)
 def _columns(indptr, indices, data, V, d, start, stop):  # type: ignore[no-untyped-def]
-    """Take the lines of V by fours, a vector register, and the rest one by one."""
+    """Return X'V', (d, few), for the rows start to stop of a CSR matrix.
+
+    Four lines of V are taken at a time, because four numbers fill a vector register; the rest one by one.
+    """
     few = V.shape[0]
     out = np.zeros((d, few))
     fours = np.zeros((d, 4))
@@ -222,7 +240,11 @@ def _columns(indptr, indices, data, V, d, start, stop):  # type: ignore[no-untyp
 
 @numba.njit(cache=True, nogil=True)
 def _gram(indptr, indices, data, density, d, start, stop):  # type: ignore[no-untyped-def]
-    """Add density_i x_i x_i' row by row: k^2 / 2 sums for a row of k nonzeros, whose indices are sorted."""
+    """Return the upper triangle of (X, 1)' diag(density) (X, 1) of a CSR matrix.
+
+    The sum is over the rows start to stop. A row of k nonzeros, whose indices are sorted, adds k^2 / 2
+    products.
+    """
     out = np.zeros((d + 1, d + 1))
     for i in range(start, stop):
         weight = density[i]
@@ -246,7 +268,10 @@ def _dense_columns(X: Floats, V: Floats, d: int, start: int, stop: int) -> Float
 
 
 def _dense_gram(X: Floats, density: Floats, d: int, start: int, stop: int) -> Floats:
-    """Multiply scaled chunks of rows by BLAS."""
+    """Return (X, 1)' diag(density) (X, 1) of a dense X; see `Features.gram`.
+
+    The sum is over the rows start to stop. BLAS multiplies chunks of rows that are scaled by sqrt(density).
+    """
     out = np.zeros((d + 1, d + 1))
     for i in range(start, stop, BLOCK_ROWS):
         part = slice(i, min(i + BLOCK_ROWS, stop))
@@ -259,24 +284,32 @@ def _dense_gram(X: Floats, density: Floats, d: int, start: int, stop: int) -> Fl
 
 @dataclass(frozen=True)
 class Given:
-    """The features less an offset: X w + b = (X - 1 offset') w + b'."""
+    """The given features less an offset: X w + b = (X - 1 offset') w + b'.
+
+    The unknowns are w and b' = b + offset.w; see `nerm.model.hypothesis.far_offset`.
+    """
 
     offset: Floats
 
     def outside(self, coef: Floats, intercept: float) -> tuple[Floats, float]:
-        """Take offset'w from the intercept."""
+        """Return w and b = b' - offset.w for the unknowns w and b'."""
         return coef, float(intercept) - float(self.offset @ coef)
 
 
 @dataclass(frozen=True)
 class RowSpace:
-    """Wide data: w = X[pivots]' c with X X' = Z Z'; the new variable is Z[pivots]' c."""
+    """Coordinates of wide data in the row space, which make the Newton system small.
+
+    A pivoted Cholesky factor X X' = Z Z' of rank r has the pivots, r rows of X that span the row space. The
+    optimal w is a combination X[pivots]'c of these rows. The unknown is v = Z[pivots]'c, with r <= n entries
+    instead of the d of w. It has the same scores and norm: X w = Z v and ||w|| = ||v||.
+    """
 
     X: Any
     factor: Factor
 
     def outside(self, coef: Floats, intercept: float) -> tuple[Floats, float]:
-        """Return w = X[pivots]' c."""
+        """Return w = X[pivots]'c, (d,), and b for the unknowns v and b."""
         return np.asarray(self.X[self.factor.pivots].T @ self.factor.expansion(coef)), float(intercept)
 
 
@@ -284,9 +317,9 @@ Coordinates = Given | RowSpace  # changes of variables that keep scores and norm
 
 
 def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[Coordinates, Any]:
-    """Return coordinates in which the Newton system is small, and the features in them.
+    """Return coordinates with a small Newton system, and the features in them.
 
-    With norms of single coefficients or groups (`axes`) the coefficients stay the unknowns.
+    If `axes`, the problem has norms of coefficients or groups, and the unknowns stay the coefficients.
     """
     n, d = X.shape
     if d > n and d >= WIDE and not axes:
@@ -301,5 +334,5 @@ def _dense(matrix: Any) -> Floats:
 
 
 def _squares(X: Any) -> Floats:
-    """Return the squared norm of each row."""
+    """Return the squared norm of each row, (n,)."""
     return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)

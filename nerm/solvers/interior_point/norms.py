@@ -1,6 +1,6 @@
-"""Norms of groups of coefficients in saddle-point form, with dual variables u per group.
+"""Norms of groups of coefficients as maxima over dual variables u.
 
-::
+A group g of coefficients w_g with weight omega has one dual variable per coefficient:
 
     omega ||w_g||_2   =  max over ||u||_2 <= 1  of  omega u'w_g
     omega max_j |w_j| =  max over ||u||_1 <= 1  of  omega u'w_g
@@ -9,15 +9,13 @@ A log barrier smooths the maxima, as it does for the rows
 (`nerm.solvers.interior_point.predictor_corrector`). On the central path each group has a multiplier t > 0,
 and a max norm splits u into a >= 0 and b >= 0:
 
-::
-
     EuclideanNorms   w = t u,                      t (1 - ||u||^2) = barrier
     MaxNorms         u = a - b,  sum a + b = 1,    a_j (t - w_j) = b_j (t + w_j) = barrier / (2 size)
 
 where size is the number of coefficients in the group. The linearised equations give du = K dw + k with a
-positive semidefinite K. In the Newton system of w, omega K is added to the matrix, omega u to the gradient
-and omega k to the right-hand side. Each group has its own step length, as each row has. u stays feasible, so
-it gives a dual bound at any time.
+positive semidefinite matrix K and a vector k. In the Newton system of w, omega K is added to the matrix,
+omega u to the gradient and omega k to the right-hand side. Each group has its own step length, as each row
+has. u stays feasible, so it gives a dual bound at any time.
 """
 
 from __future__ import annotations
@@ -35,9 +33,9 @@ LEAST = np.finfo(float).tiny
 
 
 class GroupNorms:
-    """Dual variables of norms of one kind, of G groups of one size, and one direction.
+    """Dual variables of norms of one kind, and their direction.
 
-    A subclass has these methods; w, dw and u are (G, size).
+    There are G groups of `size` coefficients each. A subclass has these methods; w, dw and u are (G, size).
 
     ::
 
@@ -73,10 +71,18 @@ class GroupNorms:
 
 
 class EuclideanNorms(GroupNorms):
-    """Euclidean norms; those of single coefficients make l1."""
+    """Euclidean norms of groups; groups of one coefficient give the l1 norm.
+
+    The equations are w = t u and t (1 - `|u|^2`) = barrier; t is (G, 1).
+    """
 
     def start(self, w: Floats, barrier: Floats) -> None:
-        """Solve w = t u, t (1 - r^2) = barrier: |u| = r = 2 |w| / (barrier + sqrt(barrier^2 + 4 |w|^2))."""
+        """Set u and t to the central path at w.
+
+        The solution of w = t u, t (1 - `|u|^2`) = barrier has the length
+
+            |u| = 2 |w| / (barrier + sqrt(barrier^2 + 4 |w|^2)).
+        """
         size = np.linalg.norm(w, axis=1, keepdims=True)
         r = 2 * size / (barrier + np.hypot(barrier, 2 * size))
         self._set(np.divide(r * w, size, out=np.zeros_like(w), where=size > 0))
@@ -84,21 +90,25 @@ class EuclideanNorms(GroupNorms):
         self.du, self.dt = np.zeros_like(w), np.zeros_like(self.t)
 
     def _set(self, u: Floats) -> None:
-        """Set u and 1 - |u|^2, (G, 1)."""
+        """Set u and its slack 1 - `|u|^2`, (G, 1)."""
         self.u, self._slack = u, np.maximum(1 - _dot(u, u), TINY)
 
     def curvature(self) -> Floats:
-        """Return K = (I - 2 u u' / (1 + |u|^2)) / t."""
+        """Return K = (I - 2 u u' / (1 + `|u|^2`)) / t, (G, size, size)."""
         shares = 2 / (2 - self._slack)[:, :, None]
         outer = self.u[:, :, None] * self.u[:, None, :]
         return np.asarray((np.eye(self.u.shape[1]) - shares * outer) / self.t[:, :, None])
 
     def _times(self, x: Floats) -> Floats:
-        """Return K x."""
+        """Return K x, (G, size)."""
         return np.asarray((x - self.u * (2 * _dot(self.u, x) / (2 - self._slack))) / self.t)
 
     def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
-        """Return k = K (w - s) - u (barrier - s') / (t (1 + |u|^2)), s and s' second-order terms."""
+        """Return k = K (w - s) - u (barrier - s') / (t (1 + `|u|^2`)), (G, size).
+
+        s and s' are the second-order terms of the two equations, clipped at `limit` times `goal`. The barrier
+        is `target` times `goal`.
+        """
         most = limit * self.goal
         along, curve = self._curve()
         turn = self.dt * self.du
@@ -109,18 +119,26 @@ class EuclideanNorms(GroupNorms):
         return self._aim
 
     def _curve(self) -> tuple[Floats, Floats]:
-        """Return u'du and the second-order decrease of 1 - |u|^2, without turns along the sphere."""
+        """Return u'du and the second-order decrease of 1 - `|u|^2` along du, (G, 1) each.
+
+        The component of du that is tangential to the sphere counts with the factor 1 - `|u|^2` only, because
+        `advance` turns u along the sphere.
+        """
         along, slack = _dot(self.u, self.du), self._slack
         radial = along**2 / np.maximum(1 - slack, TINY)
         return along, radial + slack * np.maximum(_dot(self.du, self.du) - radial, 0.0)
 
     def follow(self, dw: Floats) -> None:
-        """Set du = K dw + k, and dt by the second equation."""
+        """Set du = K dw + k, and dt from the linearised second equation."""
         self.du = self._times(dw) + self._aim
         self.dt = (self._target + 2 * self.t * _dot(self.u, self.du)) / self._slack - self.t
 
     def advance(self, step: float, keep: float) -> None:
-        """Turn u, and limit its length."""
+        """Move u and t along the direction.
+
+        u takes the direction of u + step du. Its length is limited so that at least the share `keep` of 1 -
+        `|u|^2` is left.
+        """
         along, curve = self._curve()
         left = np.clip(self._slack - 2 * step * along - step**2 * curve, keep * self._slack, 1.0)
         turned = self.u + step * self.du
@@ -135,15 +153,23 @@ class EuclideanNorms(GroupNorms):
 
     @property
     def products(self) -> Floats:
-        """The products t (1 - |u|^2)."""
+        """The products t (1 - `|u|^2`), (G,)."""
         return (self.t * self._slack)[:, 0]
 
 
 class MaxNorms(GroupNorms):
-    """l-infinity norms."""
+    """l-infinity norms of groups.
+
+    The variables are a and b with u = a - b, t, and the distances over = t - w and under = t + w, each (G,
+    size) but t, which is (G, 1). The equations are in the docstring of the module.
+    """
 
     def start(self, w: Floats, barrier: Floats) -> None:
-        """Find t with sum_j e / (t - w_j) + e / (t + w_j) = 1, e = barrier / (2 k), by bisection."""
+        """Set all variables to the central path at w.
+
+        With e = barrier / (2 size), t solves sum_j e / (t - w_j) + e / (t + w_j) = 1. It is found by
+        bisection.
+        """
         most, each = np.abs(w).max(axis=1, keepdims=True), barrier / (2 * w.shape[1])
         low, high = np.log(each), np.log(barrier)  # of t - most
         for _ in range(60):
@@ -157,13 +183,19 @@ class MaxNorms(GroupNorms):
         self.da, self.db, self.d_over, self.d_under, self.du = (np.zeros_like(w) for _ in range(5))
 
     def _set(self, a: Floats, b: Floats) -> None:
-        """Set a, b and u = a - b, scaled to be feasible where they add up to more than 1."""
+        """Set a, b and u = a - b.
+
+        If sum a + b exceeds 1 in a group, a and b of this group are divided by the sum.
+        """
         total = np.maximum((a + b).sum(axis=1, keepdims=True), 1.0)
         self.a, self.b = a / total, b / total
         self.u = self.a - self.b
 
     def curvature(self) -> Floats:
-        """Return K = diag(p + q) - (p - q)(p - q)' / sum (p + q), with p = a / (t - w), q = b / (t + w)."""
+        """Return K = diag(p + q) - (p - q)(p - q)' / sum (p + q), (G, size, size).
+
+        Here p = a / (t - w) and q = b / (t + w).
+        """
         p, q = self.a / self.over, self.b / self.under
         v, total = p - q, (p + q).sum(axis=1)[:, None, None]
         K: Floats = -v[:, :, None] * v[:, None, :] / total
@@ -172,7 +204,11 @@ class MaxNorms(GroupNorms):
         return K
 
     def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
-        """Return k, which also corrects the errors in t - w and t + w left by steps of different length."""
+        """Return k, (G, size).
+
+        k also corrects the errors in over = t - w and under = t + w, which arise because the variables move
+        by different step lengths.
+        """
         k = 2 * self.u.shape[1]
         each, most = target * self.goal / k, limit * self.goal / k
         self._lack = self.t - w - self.over, self.t + w - self.under
@@ -183,14 +219,14 @@ class MaxNorms(GroupNorms):
         return self._aims[0] - self._aims[1] - v * self._shift(np.zeros_like(v))
 
     def _shift(self, dw: Floats) -> Floats:
-        """Return dt, with which sum a + b = 1 after a full step."""
+        """Return dt, (G, 1), for which sum a + b = 1 after a full step."""
         p, q = self.a / self.over, self.b / self.under
         missing = 1 - (self.a + self.b).sum(axis=1, keepdims=True)
         more = (self._aims[0] + self._aims[1] + (p - q) * dw).sum(axis=1, keepdims=True) - missing
         return np.asarray(more / (p + q).sum(axis=1, keepdims=True))
 
     def follow(self, dw: Floats) -> None:
-        """Set all directions."""
+        """Set the directions of t, a, b, over, under and u for the change dw of w."""
         self.dt = self._shift(dw)
         self.da = self._aims[0] - self.a / self.over * (self.dt - dw)
         self.db = self._aims[1] - self.b / self.under * (self.dt + dw)
@@ -198,7 +234,10 @@ class MaxNorms(GroupNorms):
         self.du = self.da - self.db
 
     def advance(self, step: float, keep: float) -> None:
-        """Move each variable, with its own step length."""
+        """Move all variables along their directions.
+
+        Each entry keeps at least the share `keep` of its value.
+        """
 
         def moved(x: Floats, dx: Floats) -> Floats:
             return np.maximum(x + step * dx, keep * x)
@@ -209,12 +248,12 @@ class MaxNorms(GroupNorms):
 
     @staticmethod
     def nearest(u: Floats) -> Floats:
-        """Return the projection on the l1 ball."""
+        """Return the projection of each u on the unit ball of the l1 norm."""
         return np.stack([project_l1_ball(one, 1.0) for one in u])
 
     @property
     def products(self) -> Floats:
-        """The sum of a (t - w) and b (t + w)."""
+        """The sum over the group of a (t - w) + b (t + w), (G,)."""
         return np.asarray((self.a * self.over + self.b * self.under).sum(axis=1))
 
 
@@ -226,12 +265,16 @@ def _dot(x: Floats, y: Floats) -> Floats:
 class NormDuals:
     """The dual variables of all norms of a problem.
 
+    They start on the central path at w and the given barrier.
+
     Parameters
     ----------
     penalty
         The regularizer.
-    w, barrier
-        The dual variables start at the point of the central path that belongs to w and the barrier.
+    w
+        (d,): the coefficients.
+    barrier
+        The barrier, in units of a margin.
     """
 
     def __init__(self, penalty: Penalty, w: Floats, barrier: float) -> None:
@@ -245,7 +288,10 @@ class NormDuals:
         self.unit = float(sum(each.omega @ each.goal[:, 0] for each in self._kinds))
 
     def _spread(self, values: Sequence[Floats]) -> Floats:
-        """Return the sum over norms of omega x, (d,), given one x, (G, k), per norm."""
+        """Return the sum over norms of omega x, (d,), given one x, (G, size), per norm.
+
+        Entry j sums over the groups that contain coefficient j.
+        """
         out = np.zeros(self._d)
         for each, x in zip(self._kinds, values, strict=True):
             out[each.groups] += each.omega[:, None] * x
@@ -253,44 +299,47 @@ class NormDuals:
 
     @property
     def gradient(self) -> Floats:
-        """Sum omega u, (d,)."""
+        """The gradient sum omega u of the norms, (d,)."""
         return self._spread([each.u for each in self._kinds])
 
     @property
     def next_gradient(self) -> Floats:
-        """Sum omega (u + du), (d,), at the end of the direction."""
+        """The gradient sum omega (u + du) after a full step, (d,)."""
         return self._spread([each.u + each.du for each in self._kinds])
 
     @property
     def products(self) -> float:
-        """Sum of omega times `GroupNorms.products` over all groups: the norms' part of the gap.
+        """The norms' part of the gap: sum of omega times `GroupNorms.products`.
 
         On the central path at barrier 1 it equals `unit`.
         """
         return float(sum(each.omega @ each.products for each in self._kinds))
 
     def add_to(self, matrix: Floats) -> None:
-        """Add omega K to a matrix whose first d unknowns are w."""
+        """Add omega K of all groups to a matrix whose first d unknowns are w."""
         for each in self._kinds:
             rows, columns = each.groups[:, :, None], each.groups[:, None, :]
             matrix[rows, columns] += each.omega[:, None, None] * each.curvature()
 
     def right_hand_side(self, w: Floats, target: float = 0.0, limit: float = 0.0) -> Floats:
-        """Return sum omega k, (d,)."""
+        """Return sum omega k, (d,); see `GroupNorms` for `target` and `limit`."""
         return self._spread([each.right_hand_side(w[each.groups], target, limit) for each in self._kinds])
 
     def follow(self, dw: Floats) -> None:
-        """Set the direction along dw."""
+        """Set the direction of all dual variables for the change dw of w, (d,)."""
         for each in self._kinds:
             each.follow(dw[each.groups])
 
     def advance(self, step: float, keep: float) -> None:
-        """Move along the direction."""
+        """Move all dual variables along their direction (see `GroupNorms`)."""
         for each in self._kinds:
             each.advance(step, keep)
 
     def feasible_gradient(self, g: Floats) -> Floats:
-        """Return sum omega u, (d,), for feasible u near these that leave little of g + sum omega u."""
+        """Return sum omega u, (d,), of feasible u that make g + sum omega u small.
+
+        Here g = X'c, (d,). The feasible u are near the present ones, which are not changed.
+        """
         gradient = self.gradient
         for each in self._kinds:
             rest = (g + gradient)[each.groups] / each.omega[:, None]
@@ -300,13 +349,17 @@ class NormDuals:
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """n Omega(w) = (lam/2) ||w||^2 and a sum of norms, whose weights are n times those of the mean form.
+    """The regularizer in sum form, n Omega(w) = (lam/2) ||w||^2 + a sum of norms.
 
     Attributes
     ----------
+    lam
+        n mu, where mu is the weight of the squared l2 norm.
+    norms
+        The norms; their weights are n times those of the mean form.
     squares
-        (d,), the mean square of each column of X. If their mean over a group g is m, coefficients w_g of
-        length 1 / sqrt(m) change the scores by about 1: this is the scale `goal` of the group.
+        (d,): the mean square of each column of X. If their mean over a group g is m, coefficients w_g of
+        length 1 / sqrt(m) change the scores by about 1. This length is the scale `goal` of the group.
     auxiliary
         Whether lam is an auxiliary ridge and not part of the problem.
     """
@@ -322,9 +375,11 @@ class Penalty:
         return float(0.5 * self.lam * (w @ w) + sum(norms))
 
     def conjugate(self, g: Floats, bound: float) -> float:
-        """Return the part of a dual bound that g = X'c + sum omega u costs: ||g||^2 / (2 lam).
+        """Return the amount by which g = X'c + sum omega u lowers the bound n D.
 
-        With an auxiliary ridge, all dual variables, and the bound with them, shrink until the norms absorb g.
+        It is ||g||^2 / (2 lam). An auxiliary ridge is no part of the problem. So all dual variables are
+        shrunk until the norms can absorb g, and `bound`, the dual bound without this amount, shrinks with
+        them.
         """
         if not self.auxiliary:
             return float(g @ g) / (2 * self.lam)

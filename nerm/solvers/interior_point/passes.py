@@ -1,19 +1,27 @@
 """Compiled passes over the rows of all blocks.
 
-A *block* is one margin function along all rows: a risk, or one side of a neutrality term. Row i of block j
-has the margin m = t f, the weight B, the effective weight omega = nu B (nu the factor of a risk, the
-multiplier of a side) and, if phi* is quadratic, the point u of [low, high] with its bound multipliers p^+,
-p^- >= 0:
+A *block* is one margin function along all rows. It is a term of its own, such as a risk, or one side of a
+neutrality term, or a part of these (`MarginFunction.parts`). There are J blocks and n rows. Row i of block j
+has the score f_i, the target t, the margin m = t f_i and the row weight B; the indices j and i are left out
+below. The factor nu of the block is the weight of a risk, or the multiplier of a side. If the conjugate of
+the margin function phi is quadratic, it is
+
+    phi*(u) = linear u + quadratic u^2 / 2    for low <= u <= high.
+
+Then the row has a dual variable u and the multipliers p^+, p^- >= 0 of the bounds high and low:
 
     m - linear - quadratic u = p^+ - p^-,      p^+ (high - u) = barrier = p^- (u - low)  on the central path.
 
-The first equation holds from the start and is kept. Linearised, with A = high - u and C = u - low,
+The first equation holds from the start and is kept. Let A = high - u and C = u - low. A Newton step df in the
+scores changes u by du:
 
     du = kappa (t df + rho),     1/kappa = quadratic + p^+/A + p^-/C,     rho = p^+ - p^- - over + under,
-    over = (target + s^+)/A,     under = (target + s^-)/C,
+    over = (target + s^+)/A,     under = (target + s^-)/C.
 
-s^+- the second-order terms of Mehrotra; over = under = 0 is the affine direction. A side without a bound has
-p = 0 throughout. An affine function has u fixed and kappa = 0, a smooth one u = phi'(m) and kappa = phi''(m).
+Here `target` is the barrier that the step aims at, and s^+ and s^- are the second-order terms of Mehrotra.
+The affine direction has over = under = 0. If one of the bounds is infinite, its multiplier p is 0 throughout.
+An affine function has a fixed u and kappa = 0. A smooth function whose conjugate is not quadratic has
+u = phi'(m) and kappa = phi''(m), up to a limit.
 
 The passes take `data` = (t, B, table), `duals` = (u, p^+, p^-) and `move` = (kappa, du, over, under). The
 table has one line per block, (J, 7); all other arrays are (J, n). They are plain tuples because numba keeps
@@ -43,14 +51,17 @@ options = {
 
 @numba.njit(**options)
 def block_ends(table, j):  # type: ignore[no-untyped-def]
-    """Return linear, quadratic, low, high, and whether a barrier keeps u from low and from high."""
+    """Return linear, quadratic, low and high of block j, and two flags.
+
+    The flags say whether a barrier keeps u above low and below high.
+    """
     lo, hi, moves = table[j, LOW], table[j, HIGH], table[j, KIND] == MOVING
     return table[j, LINEAR], table[j, QUADRATIC], lo, hi, moves and isfinite(lo), moves and isfinite(hi)
 
 
 @numba.njit(**options)
 def _rows(data, duals, move, j, part):  # type: ignore[no-untyped-def]
-    """Return t, B, u, p^+, p^-, kappa, du, over and under of some rows of a block."""
+    """Return t, B, u, p^+, p^-, kappa, du, over and under of some rows of block j."""
     targets, weights, _ = data
     u, upper, lower = duals
     kappa, du, over, under = move
@@ -60,11 +71,22 @@ def _rows(data, duals, move, j, part):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  # type: ignore[no-untyped-def]
-    """Set kappa and the Newton system's row vectors; return sums for each block, (J, 5).
+    """Set kappa and the row vectors of the Newton system; return sums per block.
 
-    density = sum omega t^2 kappa, and the lines of `vectors` are c = sum omega t u, h = sum omega t kappa
-    (p^+ - p^-) and e_k = sum +-B t u; the sums are those of B times p^+ A + p^- C, u m, phi(m), phi*(u) and
-    kappa (p^+ - p^-)^2. Those of phi and phi* are left to the caller where the block is smooth.
+    Per row i, the sum over the blocks j of
+
+        nu_j B_ji t_ji^2 kappa_ji                  is written to densities[i],
+        nu_j B_ji t_ji u_ji                        is written to vectors[0, i], called c_i,
+        nu_j B_ji t_ji kappa_ji (p_ji^+ - p_ji^-)  is written to vectors[1, i], called h_i.
+
+    For two-sided term k, vectors[2 + k, i], called e_ki, is the sum of B_ji t_ji u_ji over the blocks of its
+    side C+, minus the sum over those of C-.
+
+    Per block j, the returned sums, (J, 5), run over the rows i: B_ji times p^+ A + p^- C, u m, phi(m),
+    phi*(u) and kappa (p^+ - p^-)^2, in this order.
+
+    For a smooth block the caller, `Arrays.linearise`, sets u and kappa before the pass. It also computes the
+    sums of phi(m) and phi*(u) of this block, which are 0 here.
     """
     table = data[2]
     count = table.shape[0]
@@ -111,7 +133,11 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
 
 @numba.njit(**options)
 def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
-    """Return sum B phi(m), phi the support of a quadratic on [low, high]."""
+    """Return sum_i B_i phi(m_i) of a block whose conjugate is quadratic.
+
+    phi(m) is the maximum over u in [low, high] of u (m - linear) - quadratic u^2 / 2. The arguments a, q, lo
+    and hi are linear, quadratic, low and high.
+    """
     total = 0.0
     inverse = 1.0 / q if q > 0 else 0.0
     for i in range(len(t)):
@@ -124,7 +150,10 @@ def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
-    """Return sum B phi(m) of every block; those of smooth ones are left to the caller."""
+    """Return sum_i B_ji phi_j(m_ji) of every block j, (J,).
+
+    The values of smooth blocks are not valid; the caller, `Arrays.values`, replaces them.
+    """
     table = data[2]
     sums, part = np.zeros(table.shape[0]), slice(start, stop)
     for j in range(len(sums)):
@@ -135,7 +164,12 @@ def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def direct(data, duals, move, nu, change, corrected, start, stop):  # type: ignore[no-untyped-def]
-    """Set du, affine or corrected; return the histogram of the longest steps in [0, 1) of all rows."""
+    """Set du for a change of the scores; return a histogram of step lengths.
+
+    `change` is the change of the scores, (n,). du is that of the affine direction, or of the corrected one if
+    `corrected`. The longest step of a row is the step in its direction that leads to a bound of u. Rows whose
+    longest step is in [0, 1) add their weight nu B to one of BINS equal bins.
+    """
     table = data[2]
     histogram = np.zeros(BINS)
     for first in range(start, stop, CHUNK):
@@ -158,9 +192,14 @@ def direct(data, duals, move, nu, change, corrected, start, stop):  # type: igno
 
 @numba.njit(**options)
 def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # type: ignore[no-untyped-def]
-    """Set over, under and h = sum B t (nu kappa rho + dnu du) from the affine du.
+    """Set over, under and the row vector h of the corrected step from the affine du.
 
-    Return the changes of the values, (J,). Second-order terms are clipped to [-limit, limit].
+    h_i = sum over the blocks j of B_ji t_ji (nu_j kappa_ji rho_ji + dnu_j du_ji) is written to `out`. The
+    second-order terms are s^+ = du dp^+ and s^- = -du dp^-, where dp^+ and dp^- are the changes of p^+ and
+    p^- in the affine step. They are clipped to [-limit, limit].
+
+    Return the part of the change of each block's value that does not depend on the change of the scores,
+    (J,).
     """
     table = data[2]
     changes = np.zeros(table.shape[0])
@@ -194,7 +233,10 @@ def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # typ
 
 @numba.njit(**options)
 def longest_step(data, duals, move, nu, start, stop):  # type: ignore[no-untyped-def]
-    """Return the longest common step that keeps u, p^+ and p^- of all rows of positive weight inside."""
+    """Return the longest common step that keeps all dual variables in bounds.
+
+    The variables are u, p^+ and p^- of all rows with a positive weight nu B.
+    """
     table = data[2]
     step = np.inf
     for j in range(table.shape[0]):
@@ -216,9 +258,12 @@ def longest_step(data, duals, move, nu, start, stop):  # type: ignore[no-untyped
 
 @numba.njit(**options)
 def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignore[no-untyped-def]
-    """Move (u, p^+, p^-) by `step`, and less where a share `keeps`, (J,), of a distance would not remain.
+    """Move u, p^+ and p^- of every row by `step` times their direction.
 
-    The scores are the new ones; p^+ or p^- then grows so that m - linear - quadratic u = p^+ - p^-.
+    A row that would come too close to a bound makes a shorter step: of each of the distances high - u, u -
+    low, p^+ and p^- at least the share keeps_j is left in block j. `keeps` is (J,). The scores are those
+    after the step. At the end p^+ or p^- is increased so that m - linear - quadratic u = p^+ - p^- holds
+    again.
     """
     table = data[2]
     for first in range(start, stop, CHUNK):
@@ -246,7 +291,12 @@ def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignor
 
 @numba.njit(**options)
 def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore[no-untyped-def]
-    """Set p^+ and p^- to `up` and `down`, corrected by the first equation; without one of them correct u."""
+    """Set p^+ and p^- so that m - linear - quadratic u = p^+ - p^- holds.
+
+    With two bounds, they are set to `up` and `down`, and one of them is increased by the residual of the
+    equation. With one bound, its multiplier is set by the equation, but to no less than the share `keep` of
+    its old value, and then u is corrected.
+    """
     if has_hi and has_lo:
         for i in range(len(f)):
             pp[i] = up[i] + max(t[i] * f[i] - a - q * u[i] - up[i] + down[i], 0.0)
@@ -264,7 +314,10 @@ def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore
 
 @numba.njit(**options)
 def _share(z, m):  # type: ignore[no-untyped-def]
-    """Return x in (0, 1) with z + m/x - m/(1 - x) = 0, in a form without cancellation."""
+    """Return x in (0, 1) with z + m/x - m/(1 - x) = 0.
+
+    The formula avoids cancellation.
+    """
     small = 2.0 * m / (abs(z) + 2.0 * m + np.sqrt(z * z + 4.0 * m * m))
     return 1.0 - small if z > 0 else small
 
@@ -278,10 +331,12 @@ def distance(k, q, barrier):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def centre(data, duals, scores, barrier, start, stop, proximity=0.0):  # type: ignore[no-untyped-def]
-    """Put every row on the central path of its score: z - q u - barrier/(high - u) + barrier/(u - low) = 0.
+    """Set u, p^+ and p^- of every row to the central path at its score.
 
-    With proximity > 0 near the u that it has: z - q u - proximity (u - u_before) - ... = 0. Of two bounds of
-    a curved block only the nearer one counts, which is right up to a factor of two.
+    With z = m - linear, u solves z - quadratic u - barrier/(high - u) + barrier/(u - low) = 0. If `proximity`
+    is positive, the term -proximity (u - u_before) is added to the left-hand side, so that u stays near its
+    value before the call. In a block with quadratic > 0 or proximity > 0 and two finite bounds, only the
+    barrier of the nearer bound is used, which changes the distance to it by at most a factor of two.
     """
     table = data[2]
     f = scores[start:stop]

@@ -1,25 +1,38 @@
 """Minimise the smoothed saddle function by Mehrotra's predictor-corrector method.
 
-The problem is the saddle  min over (w, b), max over u in its interval and theta in [0, 1]  of
+The symbols are those of `nerm.solvers.interior_point.passes`. Row i of block j has the target t_ji, the
+weight B_ji and the dual variable u_ji. The conjugate of the atom of block j is linear_j u + quadratic_j u^2/2
+on the interval of u. In sum form the problem is the saddle
 
+    min over (w, b), max over u_ji in its interval and theta_k in [0, 1]  of
     sum_j nu_j sum_i B_ji (u_ji (t_ji f_i - linear_j) - quadratic_j u_ji^2 / 2) + (lam/2) ||w||^2,
 
-f = X w + b, with a log barrier on u whose scale is that of a margin: the weights B and nu multiply it. So a
-row of weight 2 equals two rows, and from any (w, b) each row can be put on the central path of its score.
+f = X w + b. The factor nu_j of a single block is the weight of its term. The factors of the two sides of
+neutrality term k, with weight eta_k, are nu_k^+ = eta_k theta_k and nu_k^- = eta_k (1 - theta_k). Norms of w
+are added by `nerm.solvers.interior_point.norms`.
+
+A log barrier keeps u inside its interval. The weights B and nu multiply it, so the barrier parameter has the
+scale of a margin, and a row of weight 2 equals two rows. From any (w, b) each row can be put on the central
+path of its score.
 
 The usual common step length is set by the worst of all rows. Here (w, b) steps as far as all but a small
 share of the weight allows, and each of the other rows has its own, shorter step length. The next Newton step
-corrects X'c + lam w = 0. If the gap stops falling, the method goes on with the common step length.
+corrects the error in X'c + lam w = 0. If the gap stops falling, the method goes on with the common step
+length.
 
-With nu_k^+ = eta_k theta_k, nu_k^- = eta_k (1 - theta_k), sigma_k^+- >= 0 their slacks, the Newton system is
+`passes.linearise` computes the row vectors c, h and e_k and the density D of the rows. The slacks
+sigma_k^+- >= 0 satisfy S_k^+ + sigma_k^+ = S_k^- + sigma_k^- for the values S_k^+- of the sides. The Newton
+system is
 
     (lam I + X'DX) dw + X'D1 db + sum_k dnu_k X'e_k  = -(lam w + X'(c + h))
           1'DX  dw +  1'D1 db + sum_k dnu_k 1'e_k  = -1'(c + h)                      (free intercept only)
-    (sigma_k^+ / nu_k^+ + sigma_k^- / nu_k^-) dnu_k - e_k'(X dw + 1 db) = t_k^+ - t_k^-
+    (sigma_k^+ / nu_k^+ + sigma_k^- / nu_k^-) dnu_k - e_k'(X dw + 1 db) = T_k^+ - T_k^-,
+    T_k^+- = S_k^+- + change_k^+- + sigma_k^+- + r_k^+- / nu_k^+-
 
-where dnu_k^+ = dnu_k = -dnu_k^- keeps the sum at eta_k. The first two are one Cholesky factor, the rest K
-equations. (In the last one e_k stands for its derivative along the rows' own curve, e_k + O(barrier): the
-system stays symmetric.)
+Here change is the part of the change of S that does not depend on (dw, db), and r_k^+- is the required change
+of the product nu_k^+- sigma_k^+-. With dnu_k^+ = dnu_k = -dnu_k^- the sum nu_k^+ + nu_k^- stays eta_k. The
+first two equations share one Cholesky factor; K equations for the dnu_k are left. The exact derivative of
+S_k^+ - S_k^- in the last equation is e_k + O(barrier); with e_k the system stays symmetric.
 """
 
 from __future__ import annotations
@@ -39,13 +52,16 @@ from nerm.typing import Floats
 
 SMALLEST = np.finfo(float).tiny
 OVERFLOW = np.finfo(float).max ** 0.3  # a value whose square may overflow
-NEGLIGIBLE = SMALLEST**0.3  # relative size of an objective whose optimum is 0
+VANISHING = SMALLEST**0.3  # a primal value below this fraction of the first one counts as the optimum 0
 Near = tuple[Floats, Floats]  # dual variables u, (J, n), and nu, (K, 2)
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """The constants of the method; scores, margins and barriers have the scale of a margin, 1."""
+    """The constants of the method.
+
+    Scores, margins and barriers are measured in units of a margin, 1.
+    """
 
     left_behind: float = 0.03  # share of the weight whose rows may stop short of the common step
     keep: float = 0.2  # share of its distance to a bound that a per-row step leaves
@@ -70,7 +86,10 @@ class Tuning:
 
 
 class Direction(NamedTuple):
-    """A Newton direction of (w, b), the scores, and both sides of each neutrality term."""
+    """A Newton direction: changes of w, b, the scores, nu and sigma.
+
+    nu and sigma, (K, 2), belong to the two sides of each neutrality term (`State`).
+    """
 
     coef: Floats
     intercept: float
@@ -81,18 +100,22 @@ class Direction(NamedTuple):
 
 @dataclass
 class Outcome:
-    """The best hypothesis and the best dual variables so far, with n P and n D.
+    """The best hypothesis and the best dual variables so far.
 
     Attributes
     ----------
     coef, intercept, scores, values
-        The hypothesis, its scores, and the value of each block.
+        The hypothesis, its scores, (n,), and the value of each block in sum form, (J,).
+    primal, dual
+        The primal value n P, and the dual bound in sum form, n D.
     u, nu, norm_gradient
         Feasible dual variables, (J, n) and (K, 2), and the gradient of the norms, (d,); None at first.
+    iterations, converged
+        The number of iterations, and whether the relative gap is at most the tolerance.
     state
         The last iterate, from which a run can go on.
     score_error, barrier
-        Where a run stopped early: the expected mean error of the scores, and the barrier of its last step.
+        The expected mean error of the scores and the barrier of the last step, if a run stopped early.
     """
 
     coef: Floats
@@ -112,15 +135,18 @@ class Outcome:
 
     @property
     def near(self) -> Near | None:
-        """The dual variables, if there are any."""
+        """The dual variables (u, nu); None if there are none."""
         return None if self.u is None or self.nu is None else (self.u, self.nu)
 
     def gap_within(self, tol: float) -> bool:
-        """Tell whether the relative gap is at most tol."""
+        """Return whether the relative gap (n P - n D) / `|n P|` is at most tol."""
         return bool(np.isfinite(self.primal)) and self.primal - self.dual <= tol * abs(self.primal)
 
     def then(self, other: Outcome, tol: float) -> Outcome:
-        """Return the lower primal and the higher dual of two outcomes, with the iterations of both."""
+        """Return the lower primal value and the higher dual bound of two outcomes.
+
+        The iterations are added.
+        """
         low = self if self.primal < other.primal else other
         high = self if self.dual > other.dual else other
         both = replace(low, dual=high.dual, u=high.u, nu=high.nu, norm_gradient=high.norm_gradient)
@@ -137,11 +163,15 @@ class PredictorCorrector:
     arrays
         The problem.
     factors
-        (J,) the weight of each block's term.
+        (J,): the weight of the term of each block.
     penalty
-        The regularizer, n times that of the mean form.
+        The regularizer n Omega.
+    tuning
+        The constants of the method.
+    intercept
+        Whether the intercept is free.
     deadline
-        When to stop at the latest, by `nerm.solvers.clock`.
+        The time at which the method stops (`nerm.solvers.clock`).
     """
 
     def __init__(
@@ -165,19 +195,23 @@ class PredictorCorrector:
         self.side_unit = tuning.side_barrier * arrays.sides(factors * arrays.mass)
 
     def on(self, arrays: Arrays) -> PredictorCorrector:
-        """Return the method on fewer rows."""
+        """Return the method on a condensed problem."""
         free = {"intercept": self.intercept, "deadline": self.deadline}
         return PredictorCorrector(arrays, self.factors, self.penalty, self.tuning, **free)  # type: ignore[arg-type]
 
     def block_weights(self, nu: Floats) -> Floats:
-        """Return the weight of each block, (J,): its factor, or nu, (K, 2), for a side."""
+        """Return the factor nu_j of each block, (J,).
+
+        It is the weight of the term for a single block, and the entry of `nu`, (K, 2), for a side.
+        """
         return self.arrays.by_block(self.factors[: self.arrays.singles], nu)
 
     def start(self, here: Outcome, score_error: float, near: Near | None = None) -> State:
-        """Return all rows and sides on the central path of the scores of a hypothesis.
+        """Return the state on the central path at the scores of a hypothesis.
 
-        The barrier is the expected error of the scores. Given dual variables of an adjacent
-        problem, each row stays near its own: scores with an error say little about u of rows at a kink.
+        The barrier is the expected error of the scores. If dual variables `near` of an adjacent problem are
+        given, each row stays near its own, because scores with an error determine u of the rows at a kink
+        badly.
         """
         tuning = self.tuning
         barrier = min(max(score_error, tuning.least_error), tuning.cold_error)
@@ -198,13 +232,16 @@ class PredictorCorrector:
         return State(here.coef.copy(), here.intercept, here.scores, nu, sigma, duals, norms)
 
     def scores(self, coef: Floats, intercept: float) -> Floats:
-        """Return X w + b."""
+        """Return X w + b, (n,)."""
         if not coef.any():
             return np.full(self.arrays.n_rows, intercept)
         return self.arrays.features.times(coef) + intercept
 
     def evaluate(self, coef: Floats, intercept: float, scores: Floats | None = None) -> Outcome:
-        """Return a hypothesis, whose scores may be known already, with its primal value."""
+        """Return the outcome of a hypothesis: its scores, block values and primal value.
+
+        The scores, (n,), are computed if they are not given.
+        """
         scores = self.scores(coef, intercept) if scores is None else scores
         values = self.arrays.values(scores, coef, intercept)
         primal = primal_value(self.arrays, values, self.factors, self.penalty.value(coef))
@@ -221,15 +258,20 @@ class PredictorCorrector:
             step length     all but a share `left_behind` of the weight stays inside its bounds
 
         If the gap is not halved for `patience` iterations, the method restarts from the best hypothesis and
-        takes the common step length of all rows; after 4 times as many it stops.
+        takes the common step length of all rows. After 4 times as many iterations it stops.
 
         Parameters
         ----------
+        state
+            The first iterate; it is changed.
+        tol
+            The relative gap to reach.
         limit
-            The most iterations.
+            The largest number of iterations.
         settled
-            Stop early as well, once a step changes the scores by less than this in the mean, and by less than
-            the step before: then fewer rows matter, and `score_error` is set.
+            The run also stops after a step whose mean change of the scores is below this number and below
+            that of the step before. Then the problem can be condensed, and `score_error` of the outcome is
+            set.
         """
         tuning = self.tuning
         best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf, state=state)
@@ -243,7 +285,7 @@ class PredictorCorrector:
             lin = self.arrays.linearise(state, nu)
             gap = self._update_bounds(state, lin, nu, best, tol)
             first_value = max(first_value, best.primal)
-            vanishes = 0 <= best.primal <= NEGLIGIBLE * first_value
+            vanishes = 0 <= best.primal <= VANISHING * first_value
             if best.converged or vanishes or not np.isfinite(gap):
                 break
             stalled = 0 if gap <= 0.5 * lowest_gap else stalled + 1
@@ -272,7 +314,11 @@ class PredictorCorrector:
     def _update_bounds(
         self, state: State, lin: Linearisation, nu: Floats, best: Outcome, tol: float
     ) -> float:
-        """Update the best bounds; return the gap of this iterate, an estimate as long as it is large."""
+        """Update the best primal value and dual bound; return the gap of this iterate.
+
+        While the gap is large, it is an estimate, because u need not satisfy sum_i c_i = 0. Below twice the
+        tolerance u is made feasible and the dual bound is exact.
+        """
         primal = primal_value(self.arrays, lin.primal, self.factors, self.penalty.value(state.coef))
         if primal < best.primal:
             best.coef = state.coef
@@ -291,7 +337,10 @@ class PredictorCorrector:
         return gap
 
     def dual_bound(self, u: Floats, nu: Floats, norm_gradient: Floats) -> tuple[float, Floats]:
-        """Return n D and feasible u, given the gradient of the norms."""
+        """Return the dual bound in sum form, n D, and its feasible u, (J, n).
+
+        `norm_gradient`, (d,), is the gradient of the norms.
+        """
 
         def conjugate(gradient: Floats, bound: float) -> float:
             return self.penalty.conjugate(gradient + norm_gradient, bound)
@@ -299,7 +348,10 @@ class PredictorCorrector:
         return dual_bound(self.arrays, u, self.block_weights(nu), conjugate, intercept=self.intercept)
 
     def bound(self, u: Floats, nu: Floats, norm_gradient: Floats, best: Outcome) -> float:
-        """Return n D of these dual variables, made feasible, and keep them if they are the best."""
+        """Return the dual bound in sum form, n D, of dual variables made feasible.
+
+        The feasible dual variables are kept in `best` if their bound is the best so far.
+        """
         dual, u = self.dual_bound(u, nu, norm_gradient)
         if dual > best.dual or best.u is None:
             best.dual = dual
@@ -309,7 +361,10 @@ class PredictorCorrector:
         return dual
 
     def _step(self, state: State, lin: Linearisation, nu: Floats, *, per_row: bool) -> tuple[float, float]:
-        """Take one step in place; return the mean change of the scores by a full step, and the barrier."""
+        """Take one step in place.
+
+        Return the mean absolute change of the scores that a full step would make, and the barrier.
+        """
         arrays, tuning, norms = self.arrays, self.tuning, state.norms
         products = state.nu * state.sigma
         count = arrays.ends @ nu + self.side_unit.sum() + norms.unit + SMALLEST
@@ -350,7 +405,12 @@ class PredictorCorrector:
     def _newton(
         self, state: State, lin: Linearisation
     ) -> Callable[[Floats, Floats, Floats, Floats], Direction]:
-        """Factor the Newton system; return the direction as a function of h, change, sides and norms."""
+        """Factor the Newton system; return a function that solves it.
+
+        The function maps the parts of the right-hand side to a `Direction`: (X, 1)'h, (d + 1,); the changes
+        of the block values, (J,); the required changes r of nu sigma, (K, 2); and the part of the norms,
+        (d,).
+        """
         arrays = self.arrays
         d = len(state.coef)
         gram = arrays.features.gram(lin.density)
@@ -375,8 +435,10 @@ class PredictorCorrector:
     def _line_search(self, state: State, step: Direction, values: Floats, length: float) -> float:
         """Halve the step of a smooth problem until the Lagrangian does not rise.
 
-        The direction is Newton's for loss + regularizer + nu S with the new nu, which is fixed here. Beside
-        hinge-like blocks, whose direction is another one, only a large rise is refused.
+        The Lagrangian is the sum of the block values times the new nu, which is fixed here, plus the
+        regularizer, with the norms replaced by their linear functions at the new u. The step is a Newton step
+        for this function. If there are hinge-like blocks too, it is not, and only a rise by more than 10 % is
+        refused. After `patience` halvings every value that does not overflow is accepted.
         """
         nu = self.block_weights(state.nu + length * step.nu)
         slope = state.norms.next_gradient
@@ -397,9 +459,12 @@ class PredictorCorrector:
 
 
 def central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
-    """Return nu = argmax nu^+ S^+ + nu^- S^- + unit (log nu^+ + log nu^-), nu^+ + nu^- = eta, (K, 2).
+    """Return nu, (K, 2), of neutrality terms on the central path.
 
-    With d = S^+ - S^-, the smaller side is  eta unit / (unit + |d| eta / 2 + sqrt(unit^2 + (d eta / 2)^2)).
+    For the values S^+ and S^- of the sides, (K, 2), nu maximises nu^+ S^+ + nu^- S^- + unit (log nu^+ + log
+    nu^-) under nu^+ + nu^- = eta; eta and unit are (K,). With d = S^+ - S^-, the smaller of nu^+ and nu^- is
+
+        eta unit / (unit + |d| eta / 2 + sqrt(unit^2 + (d eta / 2)^2)).
     """
     half = 0.5 * (values[:, 0] - values[:, 1]) * eta
     small = eta * (unit / (unit + np.abs(half) + np.hypot(unit, half)))
@@ -408,9 +473,10 @@ def central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
 
 
 def sides_near(lead: Floats, theta: Floats, eta: Floats, barrier: float, proximity: float) -> Floats:
-    """Return nu = eta (x, 1 - x) with x by bisection.
+    """Return nu = eta (x, 1 - x), (K, 2), on the central path near the last theta.
 
-    x is the root of  lead - proximity (x - theta) - barrier/(1 - x) + barrier/x = 0.
+    x is the root of lead - proximity (x - theta) - barrier/(1 - x) + barrier/x = 0, found by bisection.
+    `lead`, (K,), is S^+ - S^- divided by the weight of all rows, and `theta`, (K,), is the last x.
     """
     low, high = np.zeros(len(theta)), np.ones(len(theta))
     for _ in range(50):
@@ -421,7 +487,11 @@ def sides_near(lead: Floats, theta: Floats, eta: Floats, barrier: float, proximi
 
 
 def _quantile(histogram: Floats, weight: float) -> float:
-    """Return the longest step that at most this weight of rows must shorten; infinite if there is none."""
+    """Return the longest step that at most the weight `weight` of rows must shorten.
+
+    `histogram` holds the weight of rows by their longest step in [0, 1). Return inf if its total is at most
+    `weight`.
+    """
     behind = np.cumsum(histogram)
     if behind[-1] <= weight:
         return np.inf
@@ -436,10 +506,26 @@ def _sides_length(state: State, step: Direction) -> float:
 
 
 class NewtonSystem:
-    """A factored system; `solve` takes one right-hand side after the other."""
+    """A factored Newton system (see the module).
+
+    `solve` takes one right-hand side at a time.
+
+    Parameters
+    ----------
+    gram
+        (d + 1, d + 1): (X, 1)'D(X, 1) plus the part of the norms; only the upper triangle is read.
+    e
+        (d + 1, K): column k holds (X'e_k, 1'e_k).
+    lam
+        The weight of ||w||^2 / 2.
+    ratio
+        (K,): sigma_k^+ / nu_k^+ + sigma_k^- / nu_k^-.
+    intercept
+        Whether the intercept is free.
+    """
 
     def __init__(self, gram: Floats, e: Floats, lam: float, ratio: Floats, *, intercept: bool) -> None:
-        """Factor. Column k of `e` holds (X'e_k, 1'e_k); `ratio` is sigma^+/nu^+ + sigma^-/nu^-."""
+        """Factor the system."""
         d = gram.shape[0] - 1
         size = d + 1 if intercept else d
         matrix = np.array(gram[:size, :size], order="F")
@@ -463,7 +549,11 @@ class NewtonSystem:
         return np.asarray(scale * dpotrs(self._factor, scale * rhs)[0])
 
     def solve(self, rhs: Floats, term_rhs: Floats) -> tuple[Floats, Floats]:
-        """Return ((dw, db) or dw, dnu)."""
+        """Return (dw, db), or dw without an intercept, and the dnu_k, (K,).
+
+        `rhs` is the right-hand side of the first two equations, (d + 1,), and `term_rhs` that of the last
+        ones, (K,).
+        """
         step = self._apply(rhs[: self._size])
         term_rhs = term_rhs + self._e.T @ step
         if len(term_rhs) == 1 and self._small[0, 0] > 0:
@@ -474,11 +564,11 @@ class NewtonSystem:
 
 
 def cholesky(matrix: Floats) -> Floats:
-    """Return the Cholesky factor of a matrix with unit diagonal, which is changed in place.
+    """Return the Cholesky factor of a matrix with unit diagonal.
 
-    Before each attempt a multiple of the identity is added: 4e-16 times the size of the matrix, then 100
-    times more each time. LAPACK is called directly, since on systems this small the checks of scipy cost as
-    much as the factorisation.
+    The matrix is changed in place: before each attempt a multiple of the identity is added, at first 4e-16
+    times the size of the matrix, then 100 times more each time. LAPACK is called directly, since on systems
+    this small the checks of scipy cost as much as the factorisation.
     """
     diagonal = np.arange(len(matrix))
     jitter = 4e-16 * len(matrix)

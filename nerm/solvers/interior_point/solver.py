@@ -1,4 +1,7 @@
-"""The solver "interior-point": linear problems, their norms and paths, on `Engine`."""
+"""The solver "interior-point" for linear problems, with norms and paths.
+
+The method is in `nerm.solvers.interior_point.engine`, which is imported when a session is opened.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ class InteriorPoint(NermSolver):
     splits_blocks: ClassVar[bool] = True
 
     def requirements(self) -> str:
-        """One phrase: what a problem must be like."""
+        """Return a phrase that says which problems the solver takes."""
         return (
             "a linear problem with squared l2, l1, group l2 or l-infinity of positive weight, and at most "
             f"{LARGEST_SYSTEM} rows or columns, whichever are fewer (with squared l2 alone), or columns"
         )
 
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Name the first part of a problem that is not supported."""
+        """Return the first part of a problem that the solver does not take, or None."""
         if problem.is_kernel:
             return "a kernel"
         for _, omega in problem.regularizers:
@@ -47,21 +50,28 @@ class InteriorPoint(NermSolver):
         return unsupported_atom(problem)
 
     def open(self, problem: Problem) -> Session:
-        """Prepare the features."""
+        """Start a session for this problem and others on the same rows."""
         from nerm.solvers.interior_point.engine import Engine  # compiled code takes long to load
 
         return Engine(problem)
 
 
 def norms_of(problem: Problem) -> list[Norms]:
-    """Return the other norms of a linear problem."""
+    """Return the norms in the regularizers of a linear problem, with their weights.
+
+    The squared l2 norm is not among them.
+    """
     d = problem.hypothesis.size
     parts = [(weight, part.norms(d)) for weight, part in parts_of(problem.regularizers)]
     return [n._replace(weights=weight * n.weights) for weight, norms in parts for n in norms or ()]
 
 
 def unsupported_term(problem: Problem) -> str | None:
-    """Name the first regularizer other than squared l2, or the first atom without parts."""
+    """Return the first term that a method for squared l2 does not take, or None.
+
+    The augmented Lagrangian uses it. The term is a regularizer other than squared l2, or an atom
+    (`unsupported_atom`).
+    """
     for _, omega in problem.regularizers:
         if not isinstance(omega, SquaredL2):
             return repr(omega)
@@ -71,7 +81,10 @@ def unsupported_term(problem: Problem) -> str | None:
 
 
 def unsupported_atom(problem: Problem) -> str | None:
-    """Name the first atom whose formula is evaluated numerically."""
+    """Return the first atom whose formula is evaluated numerically, or None.
+
+    Such an atom has no hinge-like and smooth parts (`MarginFunction.parts`).
+    """
     return next((repr(block.atom) for block in problem.blocks if not block.atom.parts), None)
 
 
