@@ -1,1 +1,4 @@
-"""The semismooth Newton augmented Lagrangian solver, for wide or sparse data and for kernels."""
+"""The semismooth Newton augmented Lagrangian solver.
+
+It is made for wide or sparse data and for kernels.
+"""

@@ -1,6 +1,7 @@
-"""Kernel version of `LinearRows` for the augmented Lagrangian: w = sum_i c_i k(x_i, .), and Newton systems.
+"""Kernel rows for the augmented Lagrangian, and their Newton systems.
 
-A hypothesis, a gradient or a direction is stored as one vector h = (c, K c, b) of length 2n + 1, where K is
+This is the kernel version of `nerm.solvers.newton_alm.linear_rows`, with w = sum_i c_i k(x_i, .). A
+hypothesis, a gradient or a direction is stored as one vector h = (c, K c, b) of length 2n + 1, where K is
 the (n, n) Gram matrix. Linear combinations of such vectors need no product with K. The inner product of
 (c, K c, b) and (d, K d, e) is c'K d + b e, and the scores K c + b are read from h.
 """
@@ -40,7 +41,10 @@ class GramRows:
         self._held = n if whole else 0
 
     def _load(self, rows: Ints) -> bool:
-        """Compute the given rows of K that are not cached; return False if the cache cannot hold them."""
+        """Compute the given rows of K that are not cached.
+
+        Return False, and compute nothing, if the cache cannot hold all given rows.
+        """
         if len(rows) > len(self._table):
             return False
         new = rows[self._slots[rows] < 0]
@@ -56,13 +60,16 @@ class GramRows:
         return True
 
     def product(self, rows: Ints, weights: Floats) -> Floats:
-        """Return the product K[:, rows] @ weights, (n, k), for weights of shape (len(rows), k)."""
+        """Return K[:, rows] @ weights, (n, k), for weights of shape (len(rows), k)."""
         if len(rows) == self._hypothesis.n or not self._load(rows):
             return self._hypothesis.product(rows, weights)
         return np.asarray(self._table[self._slots[rows]].T @ weights)
 
     def square(self, rows: Ints) -> Floats:
-        """Return K[rows, rows]; if `rows` are all rows and K is kept, this is K itself and not a copy."""
+        """Return K[rows, rows].
+
+        If `rows` are all rows and K is kept in memory, the result is K itself and not a copy.
+        """
         if self._hypothesis.keeps_gram and len(rows) == len(self._table):
             return self._table
         if self._load(rows):
@@ -72,9 +79,10 @@ class GramRows:
 
 
 class KernelRows:
-    """Kernel version of `LinearRows`, with the same attributes: (k(x_i, .), 1) replaces the row (x_i, 1).
+    """The rows (k(x_i, .), 1) of the data; the kernel version of `LinearRows`.
 
-    A hypothesis is h = (c, K c, b), as the module describes, so `shape` is (n, 2n + 1).
+    A hypothesis is h = (c, K c, b), as the module describes, so `shape` is (n, 2n + 1). `norms` are the
+    k(x_i, x_i), (n,).
     """
 
     def __init__(self, hypothesis: KernelHypothesis, *, intercept: bool) -> None:
@@ -89,7 +97,10 @@ class KernelRows:
         self._system: KernelSystem | None = None
 
     def expansion(self, rows: Ints, c: Floats, b: float) -> Floats:
-        """Return h = (c, K c, b), (2n + 1,), from the coefficients c of `rows`; the other rows get 0."""
+        """Return h = (c, K c, b), (2n + 1,), for coefficients c on some rows.
+
+        The coefficients of the other rows are 0.
+        """
         n = self.shape[0]
         h = np.zeros(2 * n + 1)
         h[rows] = c
@@ -119,10 +130,11 @@ class KernelRows:
         return self.inner(h, h)
 
     def weighted_sum(self, parts: Floats, scales: Floats) -> Floats:
-        """Return h = (c, K c, sum_i c_i), (2n + 1,), for c = sum_j scales_j parts_j.
+        """Return sum_j scales_j sum_i parts_ji (k(x_i, .), 1) as a vector, (2n + 1,).
 
-        `parts` is (J, n) and `scales` is (J,). Without an intercept the last entry is 0. Only the change of
-        `parts` since the previous call is multiplied by K, because late in a solve few rows change.
+        It is (c, K c, sum_i c_i) for c = sum_j scales_j parts_j, with parts (J, n) and scales (J,). Without
+        an intercept the last entry is 0. Only the change of `parts` since the previous call is multiplied by
+        K, because late in a solve few rows change.
         """
         if self._parts.shape != parts.shape:
             self._parts = np.zeros_like(parts)
@@ -149,7 +161,10 @@ class KernelRows:
 
     @cached_property
     def preconditioner(self) -> tuple[Floats, Floats]:
-        """Low-rank approximation K = Z Z' + E: the factor Z, (n, rank), and the diagonal of E, (n,)."""
+        """The low-rank approximation K = Z Z' + E of the Gram matrix.
+
+        It consists of the factor Z, (n, rank), and the diagonal of E, (n,).
+        """
         rank = int(RANK * np.sqrt(self.shape[0]))
         factor = pivoted_cholesky(lambda i: self.hypothesis.gram_rows(i).T, self.norms, RESIDUAL, rank)
         rest = self.norms - np.einsum("ij,ij->i", factor.Z, factor.Z)
@@ -157,19 +172,21 @@ class KernelRows:
 
 
 class KernelSystem:
-    """The Newton matrix H at one point, reduced to the rows J whose curvature D_i is positive.
+    """The Newton matrix H at one point, reduced to the rows with positive curvature.
 
-    The unknown is x = (w, b), the right side is g = (g_w, g_b). Each theta_k strictly inside (0, 1) adds a
-    function e_k and a width R_k (see `nerm.solvers.newton_alm.method`). With p and s as below, H x = g reads
+    I is the set of these rows, and D_i > 0 is the curvature of row i in I. The unknown is x = (w, b), the
+    right side is g = (g_w, g_b). Each theta_k strictly inside (0, 1) adds a function e_k and a width R_k (see
+    `nerm.solvers.newton_alm.method`). g_w(I) and e_k(I) are values at the rows in I, and e_kb is the last
+    entry of e_k. With p and s as below, H x = g reads
 
     ::
 
         p_i = D_i (w(x_i) + b),    s_k = <e_k, x> / R_k
         w   = (g_w - sum_i p_i k(x_i, .) - sum_k s_k e_k) / lam
-        S p + sum_k s_k e_k(J) / lam - b = g_w(J) / lam,    S = K_JJ / lam + 1 / D
+        S p + sum_k s_k e_k(I) / lam - b = g_w(I) / lam,    S = K_II / lam + 1 / D
         r b + sum_i p_i + sum_k s_k e_kb = g_b
 
-    If J has at most `DIRECT` rows, S is factored. Otherwise systems with S are solved by conjugate gradients;
+    If I has at most `DIRECT` rows, S is factored. Otherwise systems with S are solved by conjugate gradients;
     the preconditioner is S with K replaced by a low-rank matrix plus a diagonal.
 
     Attributes
@@ -188,7 +205,10 @@ class KernelSystem:
         self._apply = self._factored() if len(rows) <= DIRECT else self._iterated()
 
     def is_similar(self, rows: Ints, density: Floats, lam: float, tol: float) -> bool:
-        """Whether rows and lam are equal to this system's and all curvatures are within relative `tol`."""
+        """Return whether this system can be used for other curvatures.
+
+        It can if rows and lam are equal and all curvatures are within the relative distance `tol`.
+        """
         if lam != self._lam or not np.array_equal(rows, self._rows):
             return False
         return bool(np.all(np.abs(density - self._density) <= tol * self._density))
@@ -246,7 +266,7 @@ class KernelSystem:
     def solve(self, right: Floats, lines: Floats, widths: Floats) -> Floats:
         """Return H^-1 right as a vector (c, K c, b), (2n + 1,).
 
-        `lines` holds one e_k per row, (k, 2n + 1), and `widths` the R_k, (k,).
+        `lines` holds one e_k per row and `widths` the R_k: (m, 2n + 1) and (m,) for m thetas inside (0, 1).
         """
         p, b, s = self._reduced(right, lines, widths)
         x = right - s @ lines if len(lines) else right.copy()
@@ -258,17 +278,18 @@ class KernelSystem:
     def quadratic_form(self, e: Floats) -> float:
         """Return e'H^-1 e for H without the terms e_k e_k' / R_k.
 
-        With p and b from the reduced system for g = e it is (<e, e> - e(J)'p) / lam + e_b b.
+        With p and b from the reduced system for g = e it is (<e, e> - e(I)'p) / lam + e_b b, where e(I) are
+        the values of e at the rows in I and e_b is its last entry.
         """
         n = self._owner.shape[0]
         p, b, _ = self._reduced(e, np.zeros((0, len(e))), np.zeros(0))
         return float((self._owner.squared_norm(e) - e[n:-1][self._rows] @ p) / self._lam + e[-1] * b)
 
     def _reduced(self, right: Floats, lines: Floats, widths: Floats) -> tuple[Floats, float, Floats]:
-        """Return p, one entry per row in J, b, and s, (k,), of the reduced system in the class docstring.
+        """Return p, b and s of the reduced system in the class docstring.
 
-        The equation for S gives p = plain + level b - sides s. Inserting it into the other equations leaves a
-        system of size 1 + k for b and s.
+        p has one entry per row in I, and s one per line, (m,). The equation for S gives p = plain + level b -
+        sides s. Inserting it into the other equations leaves a system of size 1 + m for b and s.
         """
         rows, lam, inner = self._rows, self._lam, self._owner.inner
         n = self._owner.shape[0]

@@ -1,4 +1,7 @@
-"""Linear rows (dense or CSR) for the augmented Lagrangian; Newton systems by conjugate gradients."""
+"""Linear rows for the augmented Lagrangian, and their Newton systems.
+
+Rows are dense or CSR. The systems are solved by conjugate gradients.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ class LinearRows:
     shape
         (n, d + 1).
     norms
-        `|x_i|^2` of every row.
+        `|x_i|^2` of every row, (n,).
     """
 
     def __init__(self, X: Matrix, workers: RowThreads, *, intercept: bool) -> None:
@@ -43,7 +46,10 @@ class LinearRows:
         return self.features.times(h[:-1]) + h[-1]
 
     def weighted_sum(self, parts: Floats, scales: Floats) -> Floats:
-        """Return sum_j scales_j sum_i parts_ji (x_i, 1), (d + 1,), for parts (J, n) and scales (J,)."""
+        """Return sum_j scales_j sum_i parts_ji (x_i, 1), (d + 1,).
+
+        `parts` is (J, n) and `scales` is (J,). Without an intercept the last entry is 0.
+        """
         c = scales @ parts
         return np.append(self.features.columns(c[None, :])[:, 0], c.sum() * self.intercept)
 
@@ -63,9 +69,9 @@ class LinearRows:
         return LinearSystem(self, density, ridge, tol)
 
     def curvature(self, rows: Ints, density: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
-        """Return the function q -> G q and the diagonal of G = sum_i D_i (x_i, 1) (x_i, 1)', (d + 1,).
+        """Return the function q -> G q and the diagonal of G, (d + 1,).
 
-        The sum is over the given rows; `density` holds their D_i.
+        G = sum_i D_i (x_i, 1) (x_i, 1)' is summed over the given rows; `density` holds their D_i.
         """
         threads = self.features.workers.for_rows(len(rows))
         X: Matrix = self.features.X
@@ -89,10 +95,11 @@ class LinearRows:
 
 
 class LinearSystem:
-    """The Newton matrix H = diag(M) + A' diag(D) A + E' diag(1/R) E, preconditioned by its diagonal.
+    """The Newton matrix H = diag(M) + A' diag(D) A + E' diag(1/R) E.
 
     M is `ridge`, D is `density`, and A has the rows (x_i, 1) with D_i > 0. E has one row e_k and R one width
-    R_k per theta_k strictly inside (0, 1); see `nerm.solvers.newton_alm.method`.
+    R_k per theta_k strictly inside (0, 1); see `nerm.solvers.newton_alm.method`. The conjugate gradients are
+    preconditioned by the diagonal of H.
 
     Attributes
     ----------
@@ -109,7 +116,10 @@ class LinearSystem:
         self.products = 0
 
     def solve(self, right: Floats, lines: Floats, widths: Floats) -> Floats:
-        """Return H^-1 right approximately, (d + 1,), with E = `lines`, (k, d + 1), and R = `widths`, (k,)."""
+        """Return H^-1 right approximately, (d + 1,).
+
+        E is `lines`, (m, d + 1), and R is `widths`, (m,), for m thetas inside (0, 1).
+        """
         diagonal = (self._diagonal + (lines**2 / widths[:, None]).sum(axis=0))[:, None]
 
         def product(q: Floats) -> Floats:
@@ -152,7 +162,10 @@ def _curvature(indptr, indices, data, rows, density, q, start, stop):  # type: i
 
 @numba.njit(cache=True, nogil=True)
 def _diagonal(indptr, indices, data, rows, density, size, start, stop):  # type: ignore[no-untyped-def]
-    """Return the diagonal of sum_i D_i (x_i, 1) (x_i, 1)' over rows[start:stop] of a CSR matrix, (d + 1,)."""
+    """Return the diagonal of sum_i D_i (x_i, 1) (x_i, 1)', (d + 1,).
+
+    The sum is over rows[start:stop] of a CSR matrix.
+    """
     out = np.zeros(size)
     for k in range(start, stop):
         out[size - 1] += density[k]

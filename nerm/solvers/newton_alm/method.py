@@ -2,18 +2,20 @@
 
 It minimises n P(w, b), where P is the objective in mean form::
 
-    n P(w, b) = sum_single F_j S_j + sum_k eta_k max(S_k^+, S_k^-) + (lam/2) ||w||^2
+    n P(w, b) = sum over single blocks j of F_j S_j + sum_k eta_k max(S_k^+, S_k^-) + (lam/2) ||w||^2
     S_j       = sum_i B_ji phi_j(t_ji f_i)
 
-Block j has the atom phi_j, row weights B_ji, targets t_ji and the factor F_j. The first sum is over the
-blocks that stand alone, the second over the two-sided terms.
+Block j has the atom phi_j, row weights B_ji, targets t_ji and the factor F_j, the weight of its term. A
+single block is a term of its own or a part of one. The second sum is over the K two-sided terms, with weights
+eta_k; a side S_k^+ or S_k^- is the sum of its blocks. There are J blocks and n rows. A multiplier u_ji is a
+slope of phi_j at the margin t_ji f_i.
 
 The outer loop takes proximal point steps on the dual. Around a centre (U, theta^0, b^0) of multipliers,
 thetas and intercept it minimises over (w, b)
 
 ::
 
-    sum_single F_j S_j^tau + (lam/2) ||w||^2 + (r/2) (b - b^0)^2
+    sum over single blocks j of F_j S_j^tau + (lam/2) ||w||^2 + (r/2) (b - b^0)^2
     + sum_k max over theta in [0, 1] of
           eta_k (theta S_k^+tau + (1 - theta) S_k^-tau) - (R_k/2) (theta - theta_k^0)^2
 
@@ -59,17 +61,18 @@ WARM_TAU = SHRINK**2  # first tau if the start is the solution of an adjacent pr
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """The best hypothesis and the best multipliers so far, with their values and the work so far.
+    """The best hypothesis and the best multipliers so far, and the work so far.
 
     Attributes
     ----------
     h, scores
-        The hypothesis, as `rows` stores it, and its scores, (n,).
+        The hypothesis, as `LinearRows` or `KernelRows` stores it, and its scores, (n,).
     u, thetas
         Multipliers, (J, n), and one theta per two-sided term, (K,).
     primal, dual
-        n P at h, and the dual value n D at u and thetas. n D is a bound only if the weighted multipliers sum
-        to 0; otherwise it is an estimate, reduced by a penalty for that sum.
+        The primal value n P at h, and the dual value in sum form, n D, at u and thetas. n D is a lower bound
+        only if the weighted multipliers c_i add up to 0. Otherwise it is an estimate, reduced by a penalty
+        for this sum.
     converged
         Whether the gap is within the tolerance.
     centres, steps, products
@@ -89,15 +92,24 @@ class Iterate:
 
     @property
     def gap(self) -> float:
-        """The duality gap n P - n D."""
+        """The duality gap in sum form, n P - n D."""
         return self.primal - self.dual
 
 
 class _Point(NamedTuple):
     """The smoothed problem at one (w, b).
 
-    It holds the smoothed blocks, the maximising thetas, the gradient, and `dual_vector`: the gradient without
-    the terms of lam and r, that is (X'c, sum c) for the weighted multipliers c.
+    Attributes
+    ----------
+    at
+        The smoothed blocks.
+    thetas
+        The maximising theta of each two-sided term, (K,).
+    gradient
+        The gradient in (w, b), shaped like h.
+    dual_vector
+        The gradient without the terms of lam and r: (X'c, sum_i c_i) for the weighted multipliers
+        c_i = sum_j nu_j B_ji t_ji u_ji. nu_j is F_j, times theta or 1 - theta for a side.
     """
 
     at: Smoothed
@@ -107,9 +119,18 @@ class _Point(NamedTuple):
 
 
 class AugmentedLagrangian:
-    """The method for given blocks, their factors, and the regularizer (lam/2) `||w||^2`.
+    """The method for given blocks and the regularizer (lam/2) `||w||^2`.
 
-    `rows` holds the data as `LinearRows` or `KernelRows`.
+    Parameters
+    ----------
+    blocks
+        The blocks of the problem.
+    factors
+        The factor F_j of each block, (J,).
+    rows
+        The data as `LinearRows` or `KernelRows`.
+    lam
+        n mu, where mu is the weight of the squared l2 norm.
     """
 
     def __init__(
@@ -132,7 +153,10 @@ class AugmentedLagrangian:
         self.ridge = np.append(np.full(rows.shape[1] - 1, lam), ridge)
 
     def cold(self) -> Iterate:
-        """Return the start without a previous solution: h = 0, thetas 1/2, multipliers in mid-domain."""
+        """Return the start without a previous solution.
+
+        h is 0, thetas are 1/2, and multipliers are in the middle of their domains.
+        """
         scores = np.zeros(self.rows.shape[0])
         slopes = [block.atom.facts.slopes for block in self.blocks.blocks]
         middle = [np.clip(0.5 * (max(low, -1.0) + min(high, 1.0)), low, high) for low, high in slopes]
@@ -140,14 +164,21 @@ class AugmentedLagrangian:
         return Iterate(np.zeros(self.rows.shape[1]), scores, u, np.full(len(self.eta), 0.5))
 
     def at(self, h: Floats) -> Iterate:
-        """Return the start at hypothesis h: multipliers are subgradients at its scores, thetas are 1/2."""
+        """Return the start at hypothesis h.
+
+        Multipliers are subgradients at the scores of h, and thetas are 1/2.
+        """
         scores = self.rows.scores(h)
         return replace(self.cold(), h=h, scores=scores, u=multipliers(self.blocks.blocks, scores))
 
     def run(
         self, start: Iterate, tau: float, tol: float, deadline: float = clock.NEVER
     ) -> tuple[Iterate, float]:
-        """Take proximal point steps until gap <= tol abs(n P); return the best iterate and the final tau."""
+        """Take proximal point steps until the gap is at most tol times `|n P|`.
+
+        Return the best iterate and the final tau. `start` and `tau` are the first centre and the first
+        smoothing parameter.
+        """
         centre = start
         best = replace(start, primal=np.inf, dual=-np.inf, converged=False)
         smallest = np.inf
@@ -193,12 +224,16 @@ class AugmentedLagrangian:
         return replace(centre, h=h, scores=scores, u=point.at.u, thetas=point.thetas), best
 
     def _thetas(self, values: Floats, centre: Iterate, widths: Floats) -> Floats:
-        """Return the maximising theta of each two-sided term, (K,), for block values (J,)."""
+        """Return the maximising theta of each two-sided term, (K,).
+
+        `values`, (J,), are the smoothed values of the blocks, and `widths`, (K,), are the proximal weights
+        R_k.
+        """
         lead = self.eta * (self.signs @ values)
         return np.asarray(np.clip(centre.thetas + lead / widths, 0.0, 1.0))
 
     def _scales(self, thetas: Floats) -> Floats:
-        """Return the factor of each block times its share theta or 1 - theta, (J,)."""
+        """Return nu_j: F_j, times theta or 1 - theta for a side, (J,)."""
         return np.asarray(self.factors * shares(self.blocks.blocks, thetas))
 
     def _point(self, h: Floats, scores: Floats, centre: Iterate, tau: float, widths: Floats) -> _Point:
@@ -214,9 +249,10 @@ class AugmentedLagrangian:
         return np.asarray(gradient)
 
     def _better(self, best: Iterate, h: Floats, scores: Floats, point: _Point, tol: float) -> Iterate:
-        """Return `best` with h replaced if n P is lower here, and u, thetas if n D is higher here.
+        """Return `best`, updated with the point (h, u, thetas).
 
-        `converged` is set if the gap is at most tol abs(n P).
+        h is replaced if the primal value n P is lower here. u and thetas are replaced if the dual value in
+        sum form, n D, is higher here. `converged` is set if the gap is at most tol times `|n P|`.
         """
         values = self.blocks.values(scores)
         sides = np.maximum(np.maximum(self.signs, 0.0) @ values, np.maximum(-self.signs, 0.0) @ values)
@@ -232,7 +268,10 @@ class AugmentedLagrangian:
         return replace(best, converged=bool(best.gap <= tol * abs(best.primal)))
 
     def _lines(self, u: Floats) -> Floats:
-        """Return e_k, the gradient of eta_k (S_k^+ - S_k^-) at multipliers u, one row per two-sided term."""
+        """Return e_k, the gradient of eta_k (S_k^+ - S_k^-), one row per two-sided term.
+
+        The slopes of the atoms are the multipliers u, (J, n).
+        """
         lines = np.zeros((len(self.eta), self.rows.shape[1]))
         for k, scales in enumerate(self.eta[:, None] * self.signs):
             lines[k] = self.rows.weighted_sum(self.blocks.slopes * u, scales)
@@ -241,7 +280,8 @@ class AugmentedLagrangian:
     def _widths(self, scores: Floats, centre: Iterate, tau: float, extend: bool) -> Floats:
         """Return the proximal weight R_k of each theta_k, (K,).
 
-        R_k is proportional to e_k'H^-1 e_k, the change of eta_k (S_k^+ - S_k^-) per unit of theta_k.
+        R_k is proportional to e_k'H^-1 e_k, the change of eta_k (S_k^+ - S_k^-) per unit of theta_k. `extend`
+        is explained in `Blocks.smoothed`.
         """
         if not self.eta.any():
             return np.ones(len(self.eta))
@@ -267,7 +307,7 @@ class AugmentedLagrangian:
     ) -> tuple[Floats, int]:
         """Return the Newton direction, shaped like h, and the number of products with H.
 
-        With `extend`, rows at a kink at the centre are treated as if they stayed there; if the result is no
+        With `extend`, rows at a kink at the centre are treated as if they stayed there. If the result is no
         descent direction, the plain Newton direction is returned.
         """
         at = point.at
@@ -296,9 +336,11 @@ class AugmentedLagrangian:
         tau: float,
         widths: Floats,
     ) -> float:
-        """Return a step length t in [0, 1] by a search for a zero of the slope along the direction.
+        """Return a step length t in [0, 1] by a search for a zero of the slope.
 
-        t is 1 if the slope there is negative or nearly 0, and 0 if the direction is no descent direction.
+        The slope is that of the smoothed objective along the direction `move`; `moved`, (n,), is the change
+        of the scores. t is 1 if the slope there is negative or nearly 0. t is 0 if `move` is no descent
+        direction.
         """
 
         def slope(t: float) -> float:

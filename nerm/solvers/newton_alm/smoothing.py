@@ -1,4 +1,4 @@
-"""Smooth blocks around given multipliers: the primal side of a proximal point step on the dual.
+"""Smooth blocks around given multipliers, for a proximal point step on the dual.
 
 Let an atom phi have the conjugate phi*(u) = a u + (q/2) u^2 on [low, high]. At the margin m, with the centre
 U and the smoothing parameter tau, the smoothed value phi_r(m) is the maximum over u of
@@ -98,7 +98,10 @@ class Blocks:
 
 
 def multipliers(blocks: Sequence[Block], scores: Floats) -> Floats:
-    """Return the midpoint of the subdifferential of each block in each row at these scores, (J, n)."""
+    """Return the midpoint of the subdifferential per block and row, (J, n).
+
+    The subdifferential is that of the atom at the margins of these scores, (n,).
+    """
     return np.stack(
         [
             np.mean(b.atom.subgradient(np.where(b.weights > 0, b.targets, 0.0) * scores), axis=0)

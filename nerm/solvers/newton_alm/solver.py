@@ -50,9 +50,10 @@ class AugmentedLagrangianSolver(NermSolver):
         return AugmentedLagrangianSession(problem)
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
-        """Return the accuracies to try in turn: tol, then tol / 10 if the first answer is not certified.
+        """Return the accuracies to try in turn: tol, then tol / 10.
 
-        The second one is needed because the method's own dual bound is an estimate.
+        The second one is tried if the first answer is not certified. It is needed because the method's own
+        dual bound is an estimate.
         """
         return tol, 0.1 * tol
 
@@ -139,12 +140,13 @@ class AugmentedLagrangianSession(Session):
 
 
 def coarse_start(method: AugmentedLagrangian, deadline: float) -> tuple[Iterate, float]:
-    """Solve a kernel problem on a random subset of its rows; return a start for all rows, and its tau.
+    """Solve a kernel problem on a random subset of its rows, as a start for all rows.
 
-    The subset has n // COARSE_SHARE rows, with weights scaled to the total weight of each block. Far from the
-    optimum nearly all rows are at a kink, so a Newton system is as large as the problem. At the solution on
-    the subset most rows are away from the kinks. The subset problem is started in the same way, recursively;
-    a problem of at most `DIRECT` rows starts at f = 0 with tau = COLD_TAU.
+    Return the start and its tau. The subset has n // COARSE_SHARE rows, with weights scaled to the total
+    weight of each block. Far from the optimum nearly all rows are at a kink, so a Newton system is as large
+    as the problem. At the solution on the subset most rows are away from the kinks. The subset problem is
+    started in the same way, recursively; a problem of at most `DIRECT` rows starts at f = 0 with tau =
+    COLD_TAU.
     """
     from nerm.solvers.newton_alm.kernel_rows import DIRECT, KernelRows
     from nerm.solvers.newton_alm.method import COLD_TAU, INNER, WARM_TAU, AugmentedLagrangian

@@ -1,8 +1,8 @@
 """The SMO at fixed theta: a compiled loop of pair steps, and its state.
 
-A pair is selected by second-order information (WSS2 of LIBSVM). Every atom psi_j consists of two straight
-lines that meet at a bend (`facts.bend`): hinge, pinball, identity, absolute value. Let mu be the total weight
-of the squared l2 terms and lambda = mu * divisor. At fixed theta the dual, times the problem's divisor, is
+Every atom psi_j consists of two straight lines that meet at a bend (`facts.bend`): hinge, pinball, identity,
+absolute value. Let mu be the total weight of the squared l2 terms, lambda = mu * divisor, and K the Gram
+matrix. At fixed theta the dual, times the problem's divisor, is
 
 ::
 
@@ -30,6 +30,9 @@ if
 
 and then every b in [m, M] is an optimal intercept. The paper states this test; in this form it is necessary
 and sufficient.
+
+A pair step increases one level a_i and decreases another a_j. The pair is selected by second-order
+information (WSS2 of LIBSVM).
 """
 
 from typing import NamedTuple
@@ -111,10 +114,11 @@ class Segments:
         return float(np.sum(self._weights * (self._bends * multipliers.rows + at_bend)))
 
     def balanced(self, a: Floats, scores: Floats) -> Floats:
-        """Return levels, (n,), within their bounds and with sum 0, at the least cost for these scores.
+        """Return levels, (n,), within their bounds and with sum 0, near the levels a.
 
-        If a_i changes along a segment, the dual changes at the rate slope minus score. So segments are
-        emptied (if the sum is positive) or filled (if it is negative), in the order of increasing cost.
+        They have the least cost for these scores, (n,): if a_i changes along a segment, the dual changes at
+        the rate slope minus score. So segments are emptied (if the sum is positive) or filled (if it is
+        negative), in the order of increasing cost.
         """
         filled = self._filled(a)
         excess = float(self.breaks[:, 0].sum() + filled.sum())
@@ -129,7 +133,7 @@ class Segments:
 
 
 def theta_range(problem: Problem) -> tuple[float, float]:
-    """Return the lower and upper end of the thetas for which some feasible a has sum 0.
+    """Return the ends of the interval of thetas for which some feasible a has sum 0.
 
     This is [0, 1] if 0 is a feasible multiplier of both sides. It is not for the identity: the two sides then
     contribute a fixed amount proportional to `|2 theta - 1|` to a, which the risk must balance. At theta =
@@ -155,7 +159,7 @@ BATCH = 1000  # the duality gap and the clock are checked after this many pair s
 
 
 class Levels(NamedTuple):
-    """The state of the compiled loop for n rows: levels, scores, and slopes of h_i at the levels.
+    """The state of the compiled loop for n rows: levels, scores, and slopes of h_i.
 
     numba writes the name of this class into its cache on disk: delete __pycache__ after a change.
 
@@ -179,7 +183,10 @@ class Levels(NamedTuple):
 
 @numba.njit(cache=True)
 def set_slopes(i, at):  # type: ignore[no-untyped-def]
-    """Set rise and fall of row i; return the nearest breaks of h_i below and above a_i."""
+    """Set rise and fall of row i; return the nearest breaks of h_i around a_i.
+
+    The first break is below a_i, the second above.
+    """
     count = at.breaks.shape[1]
     k = 0
     while k < count and at.breaks[i, k] < at.a[i]:
@@ -201,10 +208,10 @@ def set_all_slopes(at):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
-    """Increase a_i and decrease a_j by the same amount, at most to the next break; return the amount.
+    """Increase a_i and decrease a_j by the same amount; return the amount.
 
     The amount maximises the dual, which is quadratic in it between breaks, and linear if the curvature is 0
-    (two equal rows).
+    (two equal rows). It is at most the distance to the next break of h_i or h_j.
     """
     top = set_slopes(i, at)[1]
     bottom = set_slopes(j, at)[0]
@@ -220,7 +227,11 @@ def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True)
 def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
-    """Take at most `max_steps` pair steps, until m - M <= epsilon; return how many were taken."""
+    """Take pair steps until m - M <= epsilon; return the number of steps.
+
+    At most `max_steps` are taken. `at` is a `Levels`, `K` the Gram matrix and `lam` lambda; m and M are
+    defined in the module.
+    """
     n = len(at.a)
     diagonal = np.empty(n)  # next to each other in memory, unlike in K
     for k in range(n):
@@ -282,7 +293,7 @@ class Standing(NamedTuple):
 
 
 class FixedTheta:
-    """The SMO at one theta: levels a, scores G without intercept, and functions of them.
+    """The SMO at one theta: levels a, scores G without intercept, and their values.
 
     Parameters
     ----------
@@ -313,7 +324,10 @@ class FixedTheta:
         set_all_slopes(self.at)
 
     def optimal_intercepts(self) -> tuple[float, float]:
-        """Return m and M; if a is optimal at this theta, every b in [m, M] is an optimal intercept."""
+        """Return m and M, which the module defines.
+
+        If a is optimal at this theta, every b in [m, M] is an optimal intercept.
+        """
         return float((self.at.rise - self.at.G).max()), float((self.at.fall - self.at.G).min())
 
     @property
@@ -323,7 +337,10 @@ class FixedTheta:
         return m - M
 
     def best_intercept(self, b: float) -> float:
-        """Return b or the intercept in [m, M] at which C+ = C-, whichever has the smaller objective."""
+        """Return b or another intercept, whichever has the smaller objective.
+
+        The other intercept is the one in [m, M] at which C+ = C-, if there is one.
+        """
 
         def difference(b: float) -> float:
             _, plus, minus = self._totals(b)
@@ -353,16 +370,19 @@ class FixedTheta:
         return Standing(b, primal, dual, mixed + half_norm - dual, plus - minus)
 
     def _totals(self, intercept: float) -> tuple[float, float, float]:
-        """Return three weighted sums at this intercept: of the one-sided blocks, of C+, and of C-."""
+        """Return three weighted sums at this intercept, times the problem's divisor.
+
+        They are the sum of the blocks that are whole terms, the sum of C+, and the sum of C-.
+        """
         sums = {0: 0.0, 1: 0.0, -1: 0.0}
         for factor, block in zip(term_weights(self.problem), self.problem.blocks, strict=True):
             sums[block.side] += factor * block.total(self.at.G + intercept)
         return sums[0], sums[1], sums[-1]
 
     def advance(self, steps: int) -> int:
-        """Take pair steps until the violation m - M is a tenth of its present value; return how many.
+        """Take pair steps until the violation m - M is a tenth of its present value.
 
-        At most `steps`, and at most the larger of BATCH and the number of rows.
+        Return the number of steps: at most `steps`, and at most the larger of BATCH and the number of rows.
         """
         epsilon = max(self.violation / 10, 16 * EPS * (1.0 + float(np.abs(self.at.G).max())))
         return int(run(self.at, self.gram, self.lam, epsilon, min(steps, max(BATCH, len(self.at.a)))))

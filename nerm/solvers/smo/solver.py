@@ -1,4 +1,7 @@
-"""The SMO as a solver; a session keeps the Gram matrix and the multipliers of the previous solve."""
+"""The SMO as a solver.
+
+A session keeps the Gram matrix and the multipliers of the previous solve.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class SMO(NermSolver):
         )
 
     def why_unsupported(self, problem: Problem) -> str | None:
-        """Return the first property of the problem that the SMO does not take, or None if it takes all."""
+        """Return the first property that the SMO does not take, or None."""
         for block in problem.blocks:
             parts = block.atom.hinge_parts
             straight = bool(parts) and all(part.q == 0 for part in parts)
@@ -67,7 +70,10 @@ class SMO(NermSolver):
 
 
 class SMOSession(Session):
-    """Solve problems along a path with one Gram matrix, each started from the previous solution."""
+    """Solve problems along a path with one Gram matrix.
+
+    Each solve starts from the previous solution.
+    """
 
     def __init__(self, problem: Problem) -> None:
         hypothesis = problem.hypothesis
@@ -80,7 +86,7 @@ class SMOSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Solve one problem by the SMO to this relative gap, started from the previous solution."""
+        """Solve one problem to this relative gap, started from the previous solution."""
         from nerm.solvers.smo.theta_search import solve  # compiled code takes long to load
 
         check_options("smo", options, ("max_iter",))

@@ -1,15 +1,16 @@
 """The search over theta around the SMO's pair steps.
 
 D(theta), the maximum of the dual at fixed theta, is concave with derivative eta (C+ - C-). The search
-brackets its maximum and shrinks the bracket by interpolation. Between two solved thetas the levels a and the
-scores are interpolated too. a(theta) is piecewise linear (a parametric quadratic program), so this warm start
-is exact as long as the active set does not change. It needs no kernel evaluation.
+brackets its maximum and shrinks the bracket by interpolation. The dual variable a_i of row i is called its
+level (`nerm.solvers.smo.fixed_theta`). Between two solved thetas the levels a and the scores are interpolated
+too. The optimal a(theta) is piecewise linear (a parametric quadratic program), so this warm start is exact as
+long as the active set does not change. It needs no kernel evaluation.
 
-Pair steps at fixed theta stop when their share e of the duality gap is small; the rest of the gap depends on
-theta. At such a point, with dual value d, every theta' has D(theta') <= d + e + slope (theta' - theta). So
-the maximum can lie on the other side of theta than the slope says, but only within the distance `e / |slope|`
-of theta, called the doubt of theta. If the bracket is no wider than the doubt of one end, pair steps continue
-at that end.
+Pair steps at fixed theta stop when the duality gap e of the problem at this theta is small; the rest of the
+gap depends on theta. At such a point, with dual value d, every theta' has
+D(theta') <= d + e + slope (theta' - theta). So the maximum can lie on the other side of theta than the slope
+says, but only within the distance `e / |slope|` of theta, called the doubt of theta. If the bracket is no
+wider than the doubt of one end, pair steps continue at that end.
 """
 
 import time
@@ -41,8 +42,21 @@ class _End(NamedTuple):
 class ThetaSearch:
     """The search over theta.
 
+    Parameters
+    ----------
+    problem, gram
+        The problem, and the Gram matrix K, (n, n).
+    tol
+        The relative duality gap to reach.
+    max_iter
+        The largest number of pair steps.
+    deadline
+        The time at which the search stops (`nerm.solvers.clock`).
+
     Attributes
     ----------
+    share
+        Pair steps at one theta stop when their gap is at most this share of the whole gap.
     iterations
         Number of pair steps so far.
     outer
@@ -59,7 +73,10 @@ class ThetaSearch:
         self.iterations = self.outer = 0
 
     def run(self, start: Multipliers, scores: Floats) -> tuple[FixedTheta, str]:
-        """Search from these multipliers and scores, (n,); return the best state and a sentence about it."""
+        """Search from these multipliers and scores, (n,).
+
+        Return the best state and a sentence about it.
+        """
         first, last = theta_range(self.problem)
         theta = float(start.thetas[0]) if len(start.thetas) else 0.5
         state = self._moved(min(max(theta, first), last), start, scores)
@@ -97,9 +114,10 @@ class ThetaSearch:
                 state = self._moved(end, state.segments.multipliers(state.at.a, scores), scores)
 
     def _solve(self, state: FixedTheta) -> Standing:
-        """Take pair steps until the inner gap is a small share of the whole gap or of the tolerance.
+        """Take pair steps until the inner gap is small beside the gap or the tolerance.
 
-        Stop also if the gap is within the tolerance, no step is possible, or the time is up.
+        The inner gap is that of the problem at fixed theta (`Standing`). Stop also if the whole gap is within
+        the tolerance, no step is possible, or the time is up.
         """
         while True:
             standing = state.standing()
@@ -114,13 +132,19 @@ class ThetaSearch:
                 return state.standing()
 
     def _moved(self, theta: float, multipliers: Multipliers, scores: Floats) -> FixedTheta:
-        """Return the state at `theta` whose levels come from these multipliers, corrected to sum 0."""
+        """Return the state at `theta` with the levels of these multipliers.
+
+        The levels are corrected to sum 0, at the least cost for these scores (`Segments.balanced`).
+        """
         a = weighted_duals(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
         a = Segments(self.problem, theta).balanced(a, scores)
         return FixedTheta(self.problem, theta, self.gram, a)
 
     def _between(self, low: FixedTheta, high: FixedTheta, share: float) -> FixedTheta:
-        """Return the state whose theta, levels and scores are interpolated: (1 - share) low + share high."""
+        """Return the state with theta, levels and scores interpolated between two states.
+
+        The combination is (1 - share) low + share high.
+        """
         theta = (1 - share) * low.theta + share * high.theta
         a = (1 - share) * low.at.a + share * high.at.a
         G = (1 - share) * low.at.G + share * high.at.G
@@ -178,7 +202,7 @@ def solve(
 
 
 def _cold(problem: Problem) -> Multipliers:
-    """Return the multipliers of a start without a previous solution, with theta = 1/2.
+    """Return the multipliers of a cold start, with theta = 1/2.
 
     They belong to score 0 for the neutrality term, and are as close to 0 as possible for the risks.
     """
