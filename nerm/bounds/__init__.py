@@ -1,8 +1,9 @@
-"""Bounds on unseen data: the paper's theorems as functions, with their assumptions checked.
+"""Bounds on unseen data: the paper's theorems as functions, with checked assumptions.
 
-The theorems assume that the rows (x, y, v) are i.i.d., that `|v| <= G` and k(x, x) <= R^2, and that the class
-`F = { x -> w.x + b : ||w|| <= B, |b| <= beta }` is fixed before the data are seen. Then
-`|f| <= M = B R + beta` and `|v f| <= G M` for every f in F. The class v F consists of the functions v f. The
+The theorems assume that the n rows (x, y, v) of inputs, labels and viewpoints are i.i.d., that `|v| <= G`,
+and that k(x, x) <= R^2; for linear models k(x, x) is ||x||^2. The class
+`F = { x -> w.x + b : ||w|| <= B, |b| <= beta }` must be fixed before the data are seen. Then
+`|f| <= M = B R + beta` and `|v f| <= G M` for every f in F. The class vF consists of the functions v f. The
 loss is phi and the surrogate psi. R_n is the empirical risk, C_psi and C_n,psi are the expected and the
 empirical relaxed neutrality risk, and C_sgn is the neutrality risk of the predictions.
 

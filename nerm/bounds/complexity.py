@@ -1,7 +1,8 @@
-"""The radii of a class and its Rademacher complexity, in closed form and by Monte Carlo.
+"""The radii of a class and its Rademacher complexity.
 
-For `F = { w.x + b : ||w|| <= B, |b| <= beta }` and independent random signs sigma_i, the empirical Rademacher
-complexity of the class vF of the functions v f is::
+The complexity is bounded in closed form or estimated by Monte Carlo. For
+`F = { w.x + b : ||w|| <= B, |b| <= beta }`, n rows x_i with viewpoints v_i, and independent random signs
+sigma_i, the empirical Rademacher complexity of the class vF of the functions v f is::
 
     Rhat_n(vF) = E_sigma sup_f (1/n) sum_i sigma_i v_i f(x_i)
                = (1/n) ( B E ||sum_i sigma_i v_i x_i|| + beta E |sum_i sigma_i v_i| )
@@ -27,7 +28,10 @@ _FINITE_CLASS = "The class must have finite complexity"
 
 
 def as_delta(delta: Any) -> float:
-    """Check that `delta`, the probability that a bound fails, is strictly between 0 and 1; return it."""
+    """Return `delta`, the probability that a bound fails.
+
+    Raise an error unless it is strictly between 0 and 1.
+    """
     if not isinstance(delta, float | int | np.floating) or not 0.0 < delta < 1.0:
         do = "The bound holds with probability 1 - delta: use 0.05, for instance"
         raise InvalidInputError("'delta' must be strictly between 0 and 1", repr(delta), do)
@@ -35,7 +39,7 @@ def as_delta(delta: Any) -> float:
 
 
 def as_rows(n: Any) -> int:
-    """Check that n, the number of rows, is a positive integer; return it."""
+    """Return n, the number of rows; raise an error unless it is a positive integer."""
     return as_count(n, "n", do="Pass the number of rows")
 
 
@@ -94,12 +98,13 @@ def intercept_radius(
 
 
 def radius_from_data(norm: Any, delta: float, *, base: float = 1.0) -> tuple[float, float]:
-    """Return (B_k, delta_k): the smallest radius B_k = base 2^k >= `norm`, and its share of delta.
+    """Return a radius B_k >= `norm` from a fixed grid, and its part delta_k of delta.
 
-    A bound that holds for a fixed radius does not hold for a radius computed from the data. It holds for all
-    radii of a grid fixed in advance, by a union bound with delta_k = delta / ((k+1)(k+2)), whose sum over
-    k = 0, 1, 2, ... is delta. Use B_k and delta_k in the bound in place of the norm and delta. For a pair
-    `(||w||, |b|)` call the function twice, the second time with the delta_k of the first.
+    B_k = base 2^k is the smallest point of the grid k = 0, 1, 2, ... that is at least `norm`. A bound that
+    holds for a fixed radius does not hold for a radius computed from the data. It holds for all radii of a
+    grid fixed in advance, by a union bound with delta_k = delta / ((k+1)(k+2)), whose sum over all k is
+    delta. Use B_k and delta_k in the bound in place of the norm and delta. For a pair `(||w||, |b|)` call the
+    function twice, the second time with the delta_k of the first.
 
     Examples
     --------
@@ -117,10 +122,14 @@ def radius_from_data(norm: Any, delta: float, *, base: float = 1.0) -> tuple[flo
 def rademacher_linear(
     X: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None
 ) -> float:
-    """Return an upper bound on Rhat_n(vF) of a linear class.
+    """Return an upper bound on the empirical Rademacher complexity of a linear class.
 
-    It is (B/n) sqrt(sum_i v_i^2 ||x_i||^2) + (beta/n) sqrt(sum_i v_i^2). X is (n, d), dense or sparse, and
-    viewpoint is (n,), by default ones; radius is B and intercept_radius is beta.
+    The class vF consists of the functions v (w.x + b) with ||w|| <= B and `|b| <= beta`. The bound is::
+
+        (B/n) sqrt(sum_i v_i^2 ||x_i||^2) + (beta/n) sqrt(sum_i v_i^2)
+
+    X is (n, d), dense or sparse, and viewpoint is (n,), by default ones; radius is B and intercept_radius is
+    beta.
 
     Examples
     --------
@@ -134,12 +143,16 @@ def rademacher_linear(
 def rademacher_kernel(
     gram: Any, radius: float, *, intercept_radius: float = 0.0, viewpoint: Any = None
 ) -> float:
-    """Return an upper bound on Rhat_n(vF) of a kernel class.
+    """Return an upper bound on the empirical Rademacher complexity of a kernel class.
 
-    It is (B/n) sqrt(sum_i v_i^2 k_ii) + (beta/n) sqrt(sum_i v_i^2). `gram` is the (n, n) Gram matrix or its
-    diagonal k_ii = k(x_i, x_i), (n,) (see `nerm.kernels.Kernel.diagonal`). viewpoint is (n,), by default
-    ones; radius is B and intercept_radius is beta. The bound follows from Jensen's inequality,
-    E||.|| <= sqrt(E||.||^2), and is a few per cent too large.
+    The class vF consists of the functions v (w(x) + b) with `|b| <= beta` and ||w|| <= B in the function
+    space of the kernel. The bound is::
+
+        (B/n) sqrt(sum_i v_i^2 k_ii) + (beta/n) sqrt(sum_i v_i^2)
+
+    `gram` is the (n, n) Gram matrix or its diagonal k_ii = k(x_i, x_i), (n,) (see
+    `nerm.kernels.Kernel.diagonal`). viewpoint is (n,), by default ones; radius is B and intercept_radius is
+    beta. The bound follows from Jensen's inequality for the square root, and is a few per cent too large.
 
     Examples
     --------
@@ -156,10 +169,15 @@ def rademacher_kernel(
 def rademacher_population(
     n: int, radius: float, input_radius: float, *, intercept_radius: float = 0.0, viewpoint_bound: float = 1.0
 ) -> float:
-    """Return G (B R + beta) / sqrt(n), an upper bound on R_n(vF), the expectation of Rhat_n(vF).
+    """Return an upper bound on the expected Rademacher complexity of a class.
 
-    It holds if k(x, x) <= R^2 and `|v| <= G` for every x. radius is B, input_radius R, intercept_radius beta
-    and viewpoint_bound G.
+    The class vF consists of the functions v (w.x + b) with ||w|| <= B and `|b| <= beta`. Its empirical
+    complexity Rhat_n(vF) has an expectation R_n(vF) of at most::
+
+        G (B R + beta) / sqrt(n)
+
+    if k(x, x) <= R^2 and `|v| <= G` for every x. radius is B, input_radius R, intercept_radius beta and
+    viewpoint_bound G.
 
     Examples
     --------
@@ -175,9 +193,10 @@ def rademacher_population(
 
 @dataclass(frozen=True)
 class MonteCarloComplexity:
-    """An estimate of Rhat_n(vF): the mean over draws of random signs, with its standard error.
+    """A Monte Carlo estimate of the empirical Rademacher complexity Rhat_n(vF).
 
-    `scale` is tau with tau^2 = (1/n^2) sum_i v_i^2 (B sqrt(k_ii) + beta)^2. If one sign changes, the supremum
+    It is the mean over draws of random signs, with its standard error (see `rademacher_monte_carlo`). `scale`
+    is tau with tau^2 = (1/n^2) sum_i v_i^2 (B sqrt(k_ii) + beta)^2. If one sign changes, the supremum
     changes by at most `2 |v_i| (B sqrt(k_ii) + beta) / n`. So by McDiarmid's inequality the supremum of one
     draw is sub-Gaussian with parameter tau.
 
@@ -214,11 +233,12 @@ def rademacher_monte_carlo(
     draws: int = 1000,
     random_state: int | None = 0,
 ) -> MonteCarloComplexity:
-    """Estimate Rhat_n(vF) by Monte Carlo, from `draws` vectors of random signs.
+    """Estimate the empirical Rademacher complexity Rhat_n(vF) by Monte Carlo.
 
-    The estimate is usually a few per cent below the upper bound of `rademacher_kernel`. X is (n, d); with
-    `kernel="precomputed"` it is the (n, n) Gram matrix. viewpoint is (n,), by default ones; radius is B and
-    intercept_radius is beta.
+    The class vF consists of the functions v (w.x + b) with ||w|| <= B and `|b| <= beta`. The estimate is the
+    mean over `draws` vectors of random signs. It is usually a few per cent below the upper bound of
+    `rademacher_kernel`. X is (n, d); with `kernel="precomputed"` it is the (n, n) Gram matrix. viewpoint is
+    (n,), by default ones; radius is B and intercept_radius is beta.
 
     Examples
     --------

@@ -119,10 +119,11 @@ def guarantee(
     input_radius: float | None = None,
     viewpoint_bound: float | None = None,
 ) -> Guarantee:
-    """Return every bound for a fitted model, with its value, its assumptions, and whether it is vacuous.
+    """Return every bound for a fitted model, with its value and its assumptions.
 
-    The radius of the class comes from (lam, n) for Theorem 3, before the data are seen. For Theorems 1 and 2
-    it comes from the solution, by a union bound over radii. A bound on the risk or on C_psi is called vacuous
+    The radii of the class bound ||w|| and `|b|` (`nerm.bounds`). For Theorem 3 they come from the
+    regularization weight lam and the number n of rows, before the data are seen. For Theorems 1 and 2 they
+    come from the solution, by a union bound over radii. A bound on the risk or on C_psi is called vacuous
     if it is at least the largest value that any hypothesis with this norm and intercept can have.
 
     Parameters
@@ -190,7 +191,16 @@ def guarantee(
 class _Setting(NamedTuple):
     """The checked facts about a model, and the settings of the bounds.
 
-    R and G bound ||x|| and `|v|`. `assumes` states the assumptions in words.
+    Attributes
+    ----------
+    facts : FitFacts
+        The facts.
+    R, G : float
+        Bounds on ||x|| and on `|v|` for all inputs x and viewpoints v.
+    delta : float
+        The probability that a bound may fail.
+    assumes : str
+        The assumptions in words.
     """
 
     facts: FitFacts
@@ -200,15 +210,22 @@ class _Setting(NamedTuple):
     assumes: str
 
     def class_of_radius(self, B: float, beta: float, G: float) -> dict[str, Any]:
-        """Return the complexity of v F and the bound G (B R + beta) on `|v f|`, as keywords of a theorem."""
+        """Return complexity and margin bound of a class with given radii, as keywords.
+
+        The class is vF with ||w|| <= B, `|b| <= beta` and `|v| <= G` (`nerm.bounds`). The margin bound is
+        G (B R + beta), a bound on `|v f|`. The result is passed to a function of `nerm.bounds.theorems`.
+        """
         n = len(self.facts.scores)
         size = complexity.rademacher_population(n, B, self.R, intercept_radius=beta, viewpoint_bound=G)
         return {"complexity": size, "margin_bound": G * (B * self.R + beta)}
 
     def class_from_data(self, G: float) -> dict[str, Any]:
-        """Return complexity, margin bound and delta of a class whose radii come from the solution.
+        """Return complexity, margin bound and delta of a class with radii from the data.
 
-        The radii are points of a grid, and delta is their share in the union bound (`radius_from_data`).
+        The radii B and beta are points of a grid that is fixed in advance, at least as large as ||w|| and
+        `|b|` of the solution (`radius_from_data`). A union bound over the grid divides `self.delta` among its
+        points, and the returned delta is the share of this point. `G` bounds `|v|`; with G = 1 the class is F
+        itself, as for the risk.
         """
         B, share = complexity.radius_from_data(self.facts.coef_norm, self.delta)
         beta = 0.0
@@ -224,7 +241,7 @@ _WEIGHTED = "the theorem is about the plain mean, not about weights estimated fr
 
 
 def _no_neutrality(facts: FitFacts) -> str:
-    """Return the reason why the objective does not bound neutrality; an empty string if it does.
+    """Return the reason why the objective does not bound neutrality; "" if it does.
 
     The bounds on the optimum need max(C+, C-) >= psi(0), which only a two-sided term guarantees.
     """
@@ -236,11 +253,11 @@ def _no_neutrality(facts: FitFacts) -> str:
 
 
 def _stated(s: _Setting, quantity: str, source: str, theorem: Callable[[_Setting], Bound]) -> Statement:
-    """Return the statement of one theorem; if there is no bound, a statement with the reason as its note.
+    """Return the statement of one theorem.
 
-    An error in one theorem must not prevent the other statements. The value on the sample is computed with
-    the row weights of the objective. The bound is vacuous if it is at least the largest value for a
-    hypothesis with this norm and intercept.
+    If there is no bound, the statement has the reason as its note; an error in one theorem must not prevent
+    the other statements. The value on the sample is computed with the row weights of the objective. The bound
+    is vacuous if it is at least the largest value for a hypothesis with this norm and intercept.
     """
     facts, size = s.facts, float(s.facts.coef_norm) * s.R + abs(float(s.facts.intercept))
     if quantity == "risk":
@@ -277,7 +294,10 @@ def _theorem_2(s: _Setting) -> Bound:
 
 
 def _corollary(s: _Setting) -> Bound:
-    """Bound C_n,psi by psi(0) mean(u) + (phi(0) mean(s) + gap) / eta."""
+    """Bound C_n,psi by psi(0) mean(u) + (phi(0) mean(s) + gap) / eta.
+
+    s and u are the row weights of the risk and of the neutrality term, and gap is the certified gap.
+    """
     facts = s.facts
     if why := _no_neutrality(facts):
         return np.nan, why
@@ -318,7 +338,10 @@ def _theorem_3(s: _Setting) -> Bound:
 
 
 def _through_psi(facts: FitFacts) -> Statement:
-    """Return the statement on C_sgn from Proposition 1 applied to C_psi, which is always vacuous."""
+    """Return the statement on C_sgn that Proposition 1 derives from a bound on C_psi.
+
+    It is always vacuous.
+    """
     zero = float(facts.surrogate.facts.at_zero)
     why = "psi(0) = 0 dominates no indicator: a bound on C_psi is none on C_sgn; use a hold-out"
     if zero > 0:
@@ -329,7 +352,10 @@ def _through_psi(facts: FitFacts) -> Statement:
 
 
 def _held_out(s: _Setting, holdout: tuple[Any, Any] | None) -> list[Statement]:
-    """Return the statements from held-out rows; they bound measures of the predictions, not C_psi."""
+    """Return the statements from held-out rows.
+
+    They bound measures of the predictions, not C_psi. `holdout` is (scores, viewpoint), or None.
+    """
     if holdout is None:
         why = "no hold-out given; the value on the training rows is no guarantee"
         seen = neutrality_risk(s.facts.scores, s.facts.viewpoint)
@@ -354,9 +380,10 @@ def _statement(
 
 
 def _bound(given: float | None, seen: Any, name: str, what: str) -> tuple[float, list[str]]:
-    """Return the given bound, which must hold on the sample, and no assumption.
+    """Return a bound on a quantity for all inputs, and the assumptions that it needs.
 
-    Without one, return the largest value `seen` in the sample, and the assumption that it is a bound.
+    A given bound is checked on the sample and needs no assumption. Without one, the largest value `seen` in
+    the sample is returned, with the assumption that it is a bound.
     """
     if given is None:
         return float(seen), [f"{what} <= {seen:.4g} for all inputs, the largest of the sample"]
@@ -369,7 +396,10 @@ def _bound(given: float | None, seen: Any, name: str, what: str) -> tuple[float,
 
 
 def _flat_from(function: Any) -> float | None:
-    """Return the margin from which a nonincreasing margin function is constant; None if there is none."""
+    """Return the margin from which a nonincreasing margin function is constant.
+
+    Return None if there is none.
+    """
     facts = function.facts
     if facts.monotone != "decreasing" or not facts.breakpoints:
         return None

@@ -147,11 +147,12 @@ def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
 
 
 def _lam(problem: Problem, weight: float) -> float | None:
-    """Return lam = n mu for Omega = (mu/2)||w||^2, or None if no bound on ||w|| or `|b|` follows from it.
+    """Return lam = n mu for Omega = (mu/2)||w||^2, or None.
 
-    The weight of the risk, `weight`, is divided out. The result is None for other regularizers, and in two
-    more cases. With a free intercept and several neutrality terms, the bound on `|b|` needs all viewpoints,
-    but FitFacts has only one. With a one-sided neutrality term, C can be below psi(0).
+    The weight of the risk, `weight`, is divided out. The result is None if lam gives no bound on ||w|| or
+    `|b|`: for other regularizers, and in two more cases. With a free intercept and several neutrality terms,
+    the bound on `|b|` needs all viewpoints, but FitFacts has only one. With a one-sided neutrality term, C
+    can be below psi(0).
     """
     if not all(isinstance(omega, SquaredL2) for _, omega in problem.regularizers):
         return None
@@ -174,7 +175,7 @@ def risk_bound(
 
     With probability 1 - delta, R <= R_n + 2 L R_n(F) + c sqrt(ln(2/delta) / 2n) for all f in the class F
     simultaneously. R_n is the empirical risk and R_n(F) the Rademacher complexity; L and c are the Lipschitz
-    constant and the range of phi on [-M, M].
+    constant and the range of phi on [-M, M], the interval of the values of f.
 
     Parameters
     ----------
@@ -218,7 +219,8 @@ def neutrality_bound(
 
     With probability 1 - delta, C_psi <= C_n,psi + 2 L R_n(vF) + c sqrt(ln(2/delta) / 2n) for all f in the
     class F simultaneously. C_n,psi is the value on the sample and R_n(vF) the Rademacher complexity; L and c
-    are the Lipschitz constant and the range of psi on [-GM, GM] (hinge: 1, and 1 + GM if GM >= 1).
+    are the Lipschitz constant and the range of psi on [-GM, GM], the interval of the values v f (hinge: 1,
+    and 1 + GM if GM >= 1).
 
     The bound says nothing about C_sgn; use :func:`holdout_neutrality_bound` for C_sgn.
 
@@ -299,12 +301,16 @@ def optimal_neutrality_bound(
 def _excess(
     function: Any, name: str, n: int, complexity: Any, limit: float, delta: Any, kind: str, events: int
 ) -> float:
-    """Return the difference between the bound of a theorem and the value on the sample.
+    """Return the bound of a theorem minus the value on the sample.
 
-    It is 2 L R + c sqrt(ln(2/delta) / 2n) for a population complexity R, and
-    2 L Rhat + 3 c sqrt(ln(2 events/delta) / 2n) for an empirical complexity Rhat. `events` is 1 for the risk
-    and 2 for neutrality, which is a maximum of two risks. With the empirical complexity each of these risks
-    needs a second deviation inequality, which bounds R by Rhat. `limit` is the bound on the margins.
+    For a population complexity R, or an empirical complexity Rhat, it is::
+
+        2 L R    +   c sqrt(ln(2/delta) / 2n)             kind "population"
+        2 L Rhat + 3 c sqrt(ln(2 events/delta) / 2n)      kind "empirical"
+
+    L and c are the Lipschitz constant and the range of `function` on [-limit, limit], where `limit` bounds
+    the margins. `events` is 1 for the risk and 2 for neutrality, which is a maximum of two risks. With the
+    empirical complexity each of these risks needs a second deviation inequality, which bounds R by Rhat.
     """
     check_known(kind, "'kind'", ("population", "empirical"))
     do = "The class must have finite complexity: bound ||w|| and |b|"
@@ -316,9 +322,9 @@ def _excess(
 
 
 def _margin_bound(bound: Any, values: Floats, what: str) -> float:
-    """Check and return `margin_bound`; raise an error if a value exceeds it by more than rounding.
+    """Return `margin_bound` as a float; raise an error if a value exceeds it.
 
-    `what` names the values in the error.
+    Rounding errors are allowed. `what` names the values in the error.
     """
     do = "The values of the class must be bounded: bound ||w||, |b|, x and v"
     limit = as_nonnegative(bound, "margin_bound", do)
@@ -374,12 +380,13 @@ HELD_OUT = (
 
 
 def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, float]:
-    """Return bounds on the Lipschitz constant L and the range c = max - min on [-bound, bound].
+    """Return bounds on the Lipschitz constant L and the range c of a margin function.
 
-    The paper assumes psi: R -> [0, c], but a convex function that is bounded on all of R is constant.
-    Therefore both constants are computed on the interval of margins that the class can take. By convexity the
-    steepest slope is at an end of the interval. The secant from this end to a point a little outside is at
-    least as steep, so L is an upper bound. For a difference of convex functions, it is the sum of both.
+    Both are taken on [-bound, bound], and c = max - min. The paper assumes psi: R -> [0, c], but a convex
+    function that is bounded on all of R is constant. Therefore both constants are computed on the interval of
+    margins that the class can take. By convexity the steepest slope is at an end of the interval. The secant
+    from this end to a point a little outside is at least as steep, so L is an upper bound. For a difference
+    of convex functions, L is the sum of the constants of both functions.
     """
     if isinstance(function, DCFunction):
         slope = sum(slope_and_range(part, bound, name)[0] for part in function.parts[:2])

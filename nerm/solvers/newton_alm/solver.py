@@ -59,7 +59,10 @@ class AugmentedLagrangianSolver(NermSolver):
 
 
 class AugmentedLagrangianSession(Session):
-    """Solve problems along a path, each started from the solution of the previous one."""
+    """Solve problems along a path.
+
+    Each solve starts from the solution of the previous problem.
+    """
 
     def __init__(self, problem: Problem) -> None:
         from nerm.solvers.interior_point.matrices import RowThreads
@@ -81,9 +84,10 @@ class AugmentedLagrangianSession(Session):
         self._tau = 0.0
 
     def renewed(self, problem: Problem) -> bool:
-        """Accept a problem with other terms.
+        """Return True: the session also takes problems with other terms on the same rows.
 
-        It starts from the previous hypothesis, with multipliers that are subgradients at its scores.
+        A solve then starts from the previous hypothesis, with multipliers that are subgradients at its
+        scores.
         """
         return True
 
@@ -117,7 +121,7 @@ class AugmentedLagrangianSession(Session):
         )
 
     def _start(self, problem: Problem, method: AugmentedLagrangian, deadline: float) -> tuple[Iterate, float]:
-        """Return the first iterate and the first tau.
+        """Return the first iterate and the first smoothing parameter tau.
 
         The first solve starts at f = 0 with COLD_TAU; on a large kernel problem it starts from the solution
         on a random subset of the rows (`coarse_start`). Later solves start from the previous hypothesis: with
