@@ -1,6 +1,6 @@
-"""Fit on more rows than fit into memory or on one machine, by a few passes over chunks of rows.
+"""Fit on more rows than fit into memory or on one machine.
 
-Each pass computes a result per chunk and adds up the results.
+A fit makes a few passes over chunks of rows. Each pass computes a result per chunk and adds up the results.
 """
 
 from nerm.chunks.chunked_problem import ChunkedProblem

@@ -128,7 +128,10 @@ class Census:
 
 
 def _shown(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
-    """Return text with the values of `one` that `other` does not have, or all values if there are none."""
+    """Return text with the values of `one` that `other` does not have.
+
+    If there are none, the text has all values of `one`.
+    """
     apart = [value for value in one if value not in other] or list(one)
     return ", ".join(map(str, apart[:3])) + (", …" if len(apart) > 3 else "") if apart else "none"
 
@@ -143,7 +146,10 @@ def check_labels(counts: pd.DataFrame, where: str) -> None:
 
 
 def _few(*words: set[str] | None) -> set[str] | None:
-    """Return the union of sets of column values; None if there are too many, as for numbers."""
+    """Return the union of sets of column values; None if there are too many.
+
+    A column of numbers usually has too many.
+    """
     found = set().union(*(some for some in words if some is not None))
     return None if None in words or len(found) > MOST_VALUES else found
 

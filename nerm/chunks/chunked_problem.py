@@ -1,4 +1,7 @@
-"""An objective on chunks, `objective.on(nerm.Chunks(...))`: solve, path and the search for a target level."""
+"""An objective on chunks, `objective.on(nerm.Chunks(...))`.
+
+It has the methods solve, path and neutralize, the search for a target level.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ MOST_PASSES = 50
 
 @dataclass(frozen=True, eq=False)
 class ChunkedProblem:
-    """An `Objective` on rows that are read chunk by chunk: solve, path, neutralize, evaluate, certify.
+    """An `Objective` on rows that are read chunk by chunk.
 
     If the atoms are piecewise linear (hinge, identity ...), small problems on the rows near a kink are solved
     (`nerm.chunks.kinks`); if they are smooth, Newton steps are used (`nerm.chunks.newton`). Every solution is
@@ -168,7 +171,10 @@ class ChunkedProblem:
         return search.answer(candidate, surrogates[0], pd.DataFrame())
 
     def sweep(self, work: Callable[[Any], Any]) -> Any:
-        """Do one pass: return the sum of work(chunk) over all chunks; raise if the number of rows changed."""
+        """Do one pass: return the sum of work(chunk) over all chunks.
+
+        Raise an error if the number of rows changed since the first pass.
+        """
         found = self.chunks.sweep(work)
         rows = 0 if found is None else found.rows
         if rows != self.n:
@@ -193,12 +199,18 @@ class ChunkedProblem:
         return self._certificate(self._after_pass(self._state(coef, intercept), tol))
 
     def _state(self, coef: Any, intercept: float) -> Progress:
-        """Return the state before a pass at this hypothesis, with theta = 1/2 for every two-sided term."""
+        """Return the state before a pass at this hypothesis.
+
+        Every two-sided term has theta = 1/2.
+        """
         at = check_hypothesis(self.sample, coef, intercept)
         return Progress(at, np.full(len(two_sided(self.sample)), 0.5), at)
 
     def _after_pass(self, state: Progress, tol: float) -> Progress:
-        """Do a pass at `state.at`; return the state with the new best value, bound and next hypothesis."""
+        """Do a pass at `state.at` and return the next state.
+
+        It has the new best value, the new bound and the next hypothesis.
+        """
         work = self.method.work(self, state)
         found = self.sweep(work)
         value = self.value(found.values, state.at[0]).total
@@ -219,7 +231,10 @@ class ChunkedProblem:
 
     @cached_property
     def scale(self) -> float:
-        """The objective at f = 0, computed without a pass because neutrality weights have mean 1."""
+        """The objective at f = 0.
+
+        It needs no pass, because neutrality weights have mean 1.
+        """
         totals = {"risk": self.terms.coding.total, "neutrality": self.terms.divisor}
         kinds = [term.kind for term in self.terms.objective.every_term]
         sums = [block.atom.facts.at_zero * totals[kinds[block.term]] for block in self.sample.blocks]
@@ -234,7 +249,9 @@ class ChunkedProblem:
         time_limit: float | None = None,
         **options: Any,
     ) -> Solution:
-        """Solve and return a `Solution`, optimal only if the gap certified on all rows is at most `tol`.
+        """Solve and return a `Solution`.
+
+        Its status is optimal only if the relative gap, certified on all rows, is at most `tol`.
 
         Parameters
         ----------
@@ -286,7 +303,10 @@ class ChunkedProblem:
         return solution
 
     def _begin(self, start: tuple[Any, float] | None, tol: float) -> Progress:
-        """Return the state before the first pass: at a given start, or at the solution on the sample."""
+        """Return the state before the first pass.
+
+        It is at the given start (coef, intercept), or at the solution on the sample.
+        """
         if start is not None:
             return self._state(*start)
         found = self.sample.solve("auto", max(tol, tol ** (2 / 3)))
@@ -303,10 +323,10 @@ class ChunkedProblem:
         time_limit: float | None = None,
         **options: Any,
     ) -> list[Solution]:
-        """Solve for every neutrality weight in `eta`, each warm-started from the previous solution.
+        """Solve for every neutrality weight in `eta`; return one `Solution` per weight.
 
-        Return one `Solution` per weight. `time_limit`, in seconds, applies to the whole path. With
-        ``checkpoint="fit.npz"`` the solves write fit-0.npz, fit-1.npz and so on; other options as for
+        Each solve starts from the previous solution. `time_limit`, in seconds, applies to the whole path.
+        With ``checkpoint="fit.npz"`` the solves write fit-0.npz, fit-1.npz and so on; other options as for
         `solve`.
         """
         deadline, found = clock.after(time_limit), list[Solution]()
@@ -329,11 +349,11 @@ def bind_chunks(
     weighted: bool = False,
     class_weight: tuple[float, float] = (1.0, 1.0),
 ) -> ChunkedProblem:
-    """Bind an objective to chunks and do the first pass; `Objective.on` calls this function.
+    """Bind an objective to chunks and do the first pass.
 
-    Estimators set three more parameters, as they do for rows in memory: `groups` reads viewpoints as groups,
-    `weighted` multiplies the neutrality weights by the sample weights, and `class_weight` multiplies the risk
-    of the classes (-1, +1).
+    `Objective.on` calls this function. Estimators set three more parameters, as they do for rows in memory:
+    `groups` reads viewpoints as groups, `weighted` multiplies the neutrality weights by the sample weights,
+    and `class_weight` multiplies the risk of the classes (-1, +1).
     """
     if not any(isinstance(t.term, Risk) for t in objective.terms):
         raise InvalidInputError("an objective must contain a risk", repr(objective), "Add Risk(Hinge())")
@@ -372,7 +392,10 @@ def bind_chunks(
 
 @dataclass(eq=False)
 class ChunkedSearch(Search):
-    """A search for the neutrality weight that solves on all rows; its problem in memory holds the sample."""
+    """A search for the neutrality weight that solves on all rows.
+
+    Its problem in memory holds the sample.
+    """
 
     whole: Any = None
 
@@ -395,7 +418,10 @@ class ChunkedSearch(Search):
         return self.problem.hypothesis.scores(solution.coef, solution.intercept)
 
     def measured_on_all_rows(self, solution: Solution) -> Floats:
-        """Return the signed parts of the measure, computed from the counted decisions on all rows."""
+        """Return the signed parts of the measure on all rows.
+
+        They are computed from the counts of decisions in ``solution.stats.details``.
+        """
         names, decisions = list(self.whole.terms.coding.groups), solution.stats.details["decisions"]
         y, v, f = np.repeat(LABELS, 2), np.repeat(VIEWS, 2), np.tile([-1.0, 1.0], 4)
         found = []

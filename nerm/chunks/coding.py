@@ -1,4 +1,7 @@
-"""The coding of chunks: the map from labels, viewpoints and weights to numbers, equal in every pass."""
+"""The coding of chunks: the map from their values to numbers.
+
+It maps labels, viewpoints and weights in the same way in every pass.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,10 @@ class Coding:
     recipe: Any = None
 
     def read(self, raw: ChunkRows) -> ChunkRows:
-        """Return a raw chunk coded as numbers; raise an error if it changed since the first pass."""
+        """Return a raw chunk coded as numbers.
+
+        Raise an error if the chunk changed since the first pass.
+        """
         rows, before = checked(raw), self.fingerprints.get(raw.name)
         if before != fingerprint(rows):
             new = f"{raw.name} with {rows.n} rows, which was not there"
@@ -106,7 +112,11 @@ def learn(census: Census, recipe: Any = None, *, groups: bool) -> Coding:
 
 
 def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tuple[str, Any]]:
-    """Return the viewpoints of a column: numbers, two groups as -1/+1, or one viewpoint per value."""
+    """Return the viewpoints of a column: name -> (column, value that is +1).
+
+    `values` are the distinct values of the column. Numbers are one viewpoint, with None in place of a value.
+    Two groups are one viewpoint of -1 and +1. More groups are one viewpoint per value.
+    """
     numbers, words = isinstance(values[0], float), isinstance(values[0], str)
     many = numbers and (len(values) > 2 or np.isinf(values[0]))  # infinite: the signs of very many numbers
     if many or not (groups or words):
@@ -124,7 +134,11 @@ def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tupl
 
 
 def _kinds(counts: pd.DataFrame, value: Any, positive: Any) -> pd.DataFrame:
-    """Return the number and the weight of the rows of each of the four kinds (see `LABELS`, `VIEWS`)."""
+    """Return the number and the weight of the rows of each of the four kinds.
+
+    The kinds are the signs of (label, viewpoint), in the order of `LABELS` and `VIEWS`. `value` is the value
+    of the viewpoint that is +1, or None for numbers; `positive` is the label that is +1.
+    """
     labels, values = (counts.index.get_level_values(level) for level in (0, 1))
     kind = 2 * (labels == positive) + (values > 0 if value is None else values == value)
     return counts.groupby(kind).sum().reindex(range(4), fill_value=0.0)
@@ -132,13 +146,14 @@ def _kinds(counts: pd.DataFrame, value: Any, positive: Any) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """An objective and a coding; `blocks` makes the blocks of the objective on any chunk.
+    """An objective and a coding, which make the blocks of any chunk.
 
     Attributes
     ----------
     objective : Objective
         Its neutrality weights must be names, not arrays.
     coding : Coding
+        The map from the values of a chunk to numbers.
     weighted : bool
         Whether sample weights apply to neutrality too (a row of weight 2 counts as two rows), as in the
         estimators.
@@ -154,7 +169,10 @@ class Terms:
 
     @property
     def divisor(self) -> float:
-        """The divisor of the sums: the total sample weight if `weighted`, else the number of rows."""
+        """The divisor of the sums in the objective.
+
+        It is the total sample weight if `weighted`, else the number of rows.
+        """
         return self.coding.total if self.weighted else float(self.coding.n)
 
     def kinds_weights(self, term: Neutrality, name: str) -> Floats:
@@ -166,7 +184,7 @@ class Terms:
         raise InvalidInputError(must, "an array", f"Use one of {', '.join(neutrality_weights.NAMES)}")
 
     def blocks(self, rows: ChunkRows | Problem) -> tuple[Block, ...]:
-        """Return the blocks of the objective on the rows of a coded chunk or of a problem."""
+        """Return the blocks of the objective on a coded chunk or on a problem."""
         terms = []
         for t in self.objective.terms:
             if isinstance(t.term, Neutrality):

@@ -1,17 +1,18 @@
 """Piecewise linear functions on chunks: small problems on the rows near a kink.
 
 A pass at a hypothesis keeps the rows near a kink. All other rows are called settled and replaced by a few
-mean rows. Where phi is linear, phi(mean) equals the mean of phi; otherwise it is smaller, by Jensen's
+mean rows. Where an atom phi is linear, phi(mean) equals the mean of phi; otherwise it is smaller, by Jensen's
 inequality. So the small problem equals the whole problem as long as no settled row crosses a kink, and its
 optimum is always a lower bound on the optimum of all rows. The small problem is an ordinary `nerm.Problem`;
 its certificate gives the bound.
 
 While many rows still cross kinks, the optimum of the small problem can be far away, because mean rows have no
-kinks on the way. A second problem, the estimate, gives a better next hypothesis: it replaces the settled rows
-by settled rows of the sample with the same total weight, and corrects the gradient in (w, b) by a linear
-function per block. B are the weights and t the targets of a block::
+kinks on the way. A second problem, the estimate, gives a better next hypothesis. It replaces the settled rows
+by settled rows of the sample, scaled to the same total weight. A linear function per block corrects the
+gradient in (w, b). With the weights B, targets t and scores f, a block of the estimate is::
 
-    sum over kept of B phi(t f) + scale * sum over sampled of B phi(t f) + (slope of all - of sampled).(w, b)
+    sum over kept rows of B phi(t f) + scale * sum over settled rows of the sample of B phi(t f)
+    + (gradient over all settled rows - scale * gradient over settled rows of the sample).(w, b)
 
 The optimum of the estimate is only the hypothesis of the next pass; the lower bound never uses it.
 """
@@ -40,7 +41,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FewRows:
-    """A set of m rows X, (m, d), with their weights and targets in the J blocks, both (J, m)."""
+    """A set of m rows X, (m, d), with their weights and targets in the J blocks.
+
+    The weights and the targets are (J, m).
+    """
 
     X: Any
     weights: Floats
@@ -48,7 +52,7 @@ class FewRows:
 
 
 def few_rows(X: Matrix, blocks: tuple[Block, ...], places: Ints) -> FewRows:
-    """Return the rows with the indices `places` and their weights and targets in all blocks."""
+    """Return the rows with the indices `places`, with their weights and targets."""
     weights, targets = ([getattr(b, name)[places] for b in blocks] for name in ("weights", "targets"))
     return FewRows(X[places], np.stack(weights), np.stack(targets))
 
@@ -62,7 +66,10 @@ def joined(parts: list[FewRows]) -> FewRows:
 
 
 def on_rows(problem: ChunkedProblem, few: FewRows) -> Problem:
-    """Return the problem in memory on the rows `few`, with their weights and targets in each block."""
+    """Return the problem in memory on the rows `few`.
+
+    Each row has its own weight and target in each block.
+    """
     ones = np.ones(few.weights.shape[1])
     blocks = zip(problem.sample.blocks, few.weights, few.targets, strict=True)
     return replace(
@@ -79,8 +86,8 @@ def on_rows(problem: ChunkedProblem, few: FewRows) -> Problem:
 class Means(dict[tuple[int, int, float], Floats]):
     """Sums of (B, B t, B t x), (d + 2,), over settled rows; `+` combines two of them.
 
-    B is the weight, t the target and x the features of a row. The keys are (block, sign of the target,
-    slope).
+    B is the weight, t the target and x the features of a row. The keys are (block, sign of the target, slope
+    of the atom), and each sum is over the settled rows with this key.
     """
 
     def __add__(self, other: Means) -> Means:
@@ -88,7 +95,10 @@ class Means(dict[tuple[int, int, float], Floats]):
         return Means({**self, **other, **shared})
 
     def rows(self, count: int) -> FewRows:
-        """Return one mean row per key; its weight is 0 in all of the `count` blocks but its own."""
+        """Return one mean row per key.
+
+        The weight of a mean row is 0 in all of the `count` blocks but its own.
+        """
         sums = np.array(list(self.values()))
         place = [key[0] for key in self], np.arange(len(self))
         weights, targets = np.zeros((count, len(self))), np.ones((count, len(self)))
@@ -98,7 +108,10 @@ class Means(dict[tuple[int, int, float], Floats]):
 
 @dataclass(frozen=True, eq=False)
 class KinkSums(Sums):
-    """The result of a pass: the rows near a kink, and sums over the other (settled) rows."""
+    """The result of a pass: the rows near a kink, and sums over the settled rows.
+
+    `kept` has the rows near a kink, one set per chunk.
+    """
 
     kept: list[FewRows]
     means: Means
@@ -106,14 +119,15 @@ class KinkSums(Sums):
 
 @dataclass(frozen=True, eq=False)
 class NearKinks:
-    """The function of a pass for piecewise linear atoms: it maps a raw chunk to its `KinkSums`.
+    """The function of a pass for piecewise linear atoms.
 
-    A row is near a kink if some atom is not linear on the interval between its scores at the two hypotheses,
-    extended by `distance` on both sides.
+    It maps a raw chunk to its `KinkSums`. A row is near a kink if some atom is not linear on the interval
+    between its scores at the two hypotheses, extended by `distance` on both sides.
 
     Attributes
     ----------
     terms : Terms
+        The objective and the coding.
     at, other : (coef, intercept)
         The hypothesis at which values are computed, and a second one at which the small problem is exact,
         too.
@@ -139,7 +153,10 @@ class NearKinks:
         return KinkSums(*sums, [few_rows(rows.X, blocks, np.flatnonzero(kept))], means)
 
     def parted(self, X: Matrix, blocks: tuple[Block, ...], scores: Floats) -> tuple[Bools, list[Floats]]:
-        """Return a mask of the rows to keep, (n,), and the slopes of the rows, one (n,) array per block."""
+        """Return a mask of the rows to keep, (n,), and the slopes of the atoms.
+
+        The slopes are one (n,) array per block. `scores`, (n,), are those at the hypothesis `at`.
+        """
         if np.isinf(self.distance):
             return np.ones(len(scores), dtype=bool), [np.zeros(len(scores))] * len(blocks)
         others = X @ self.other[0] + self.other[1]
@@ -151,9 +168,10 @@ class NearKinks:
 
 
 def straight(block: Block, low: Floats, high: Floats) -> tuple[Bools, Floats]:
-    """Return a mask of the rows where phi is linear from `low` to `high`, and its slopes, both (n,).
+    """Return a mask of the rows where the atom is linear from `low` to `high`.
 
-    A convex function is linear on an interval if and only if its slopes at both ends are equal.
+    `low` and `high` are scores, (n,). The second result has the slopes of the atom at the lower ends, (n,). A
+    convex function is linear on an interval if and only if its slopes at both ends are equal.
     """
     ends = np.sort(np.stack([block.targets * low, block.targets * high]), axis=0)
     left, right = block.atom.subgradient(ends[0])[0], block.atom.subgradient(ends[1])[1]
@@ -176,10 +194,11 @@ def mean_rows(X: Matrix, blocks: tuple[Block, ...], slopes: list[Floats], settle
 
 
 def work(problem: ChunkedProblem, state: Progress) -> NearKinks:
-    """Return the function of a pass at ``state.at``: choose the distance and the share of kept rows.
+    """Return the function of a pass at ``state.at``.
 
-    The pass keeps about as many rows as the sample has, and twice as many after each pass, up to the memory
-    limit. If too many rows are near a kink even at distance 0, only a share of them is kept.
+    The distance and the share of kept rows are chosen from the sample. The pass keeps about as many rows as
+    the sample has, and twice as many after each pass, up to the memory limit. If too many rows are near a
+    kink even at distance 0, only a share of them is kept.
     """
     n, sample, near = problem.n, problem.sample, NearKinks(problem.terms, state.at, state.best)
     X = sample.hypothesis.X
@@ -199,7 +218,11 @@ def work(problem: ChunkedProblem, state: Progress) -> NearKinks:
 def next_state(
     problem: ChunkedProblem, state: Progress, done: NearKinks, found: KinkSums, tol: float
 ) -> Progress:
-    """Return the state with the bound of the small problem; the next hypothesis solves the estimate."""
+    """Return the state with a new lower bound and the next hypothesis.
+
+    The bound is that of the small problem. The next hypothesis is the optimum of the estimate, or of the
+    small problem if there is no estimate. `done` is the function of the pass and `found` its result.
+    """
     means = [found.means.rows(len(found.values))] if found.means else []
     small = on_rows(problem, joined(found.kept + means))
     solution = small.solve("auto", 0.5 * tol)
@@ -213,11 +236,11 @@ def next_state(
 
 
 def _estimate(problem: ChunkedProblem, done: NearKinks, found: KinkSums) -> Problem | None:
-    """Return the estimate (see the module): it has the gradient of all rows at the hypothesis of the pass.
+    """Return the estimate (see the module).
 
-    The values of its blocks differ from those of all rows by a constant per term. Return None if an atom is
-    not linear around 0, so that `_affine` cannot make linear functions from it, or if the sample has no
-    settled rows.
+    It has the gradient of all rows at the hypothesis of the pass. The values of its blocks differ from those
+    of all rows by one constant per term. Return None if an atom is not linear around 0, so that `_affine`
+    cannot make linear functions from it, or if the sample has no settled rows.
     """
     X, blocks, at = problem.sample.hypothesis.X, problem.sample.blocks, done.at
     kept, slopes = done.parted(X, blocks, X @ at[0] + at[1])
@@ -248,12 +271,16 @@ def _estimate(problem: ChunkedProblem, done: NearKinks, found: KinkSums) -> Prob
 
 
 def _affine(blocks: tuple[Block, ...], j: int, slope: Floats, constant: float, small: float) -> FewRows:
-    """Return four rows whose sum in block j is slope.(w, b) + constant, up to another constant.
+    """Return four rows whose sum in block j is linear in (w, b).
 
-    If phi is linear around 0, W phi(e (x.w + b)) = W phi(0) + W phi'(0) e (x.w + b) for a weight W and a
-    small target e (`small`). The first row gives the slope in w, the second (x = 0) the remaining slope in b.
-    The slopes of the last two rows cancel, and their values give the constant; they have weight 0 if phi(0) =
-    0.
+    The sum is slope.(w, b) + constant + a fixed number. If the atom phi is linear around 0, a row x with a
+    weight W and a small target e (`small`) adds::
+
+        W phi(e (x.w + b)) = W phi(0) + W phi'(0) e (x.w + b)
+
+    The first row gives the slope in w, the second (x = 0)
+    the remaining slope in b. The slopes of the last two rows cancel, and their values give the constant; they
+    have weight 0 if phi(0) = 0. The fixed number is the sum of W phi(0) over the first two rows.
     """
     atom, length = blocks[j].atom, float(np.linalg.norm(slope[:-1]))
     steepness, at_zero = float(atom.subgradient(np.array(0.0))[0]), atom.facts.at_zero

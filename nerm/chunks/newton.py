@@ -1,9 +1,18 @@
 """Smooth functions on chunks: Newton steps with a quadratic model of each block.
 
-The step minimizes sum_j q_j + sum_k eta_k max(q_k^+, q_k^-) + Omega(w + step), where q are the quadratic
-models. Maxima and regularizers are not approximated, so the solution also gives theta. The multipliers u =
--phi'(m) at a hypothesis give a lower bound, after they are scaled so that the weighted duals c add up to 0;
-the bound converges to the optimum.
+A block is a sum S = sum_i B_i phi(t_i f_i) over all rows, with weights B_i, targets t_i and scores f_i. q_j
+is the second-order Taylor polynomial of block j at the present (w, b), divided by n (`Terms.divisor`). The
+step minimizes
+
+    sum_j factor_j q_j + sum_k eta_k max(q_k^+, q_k^-) + Omega(w + step),
+
+where the first sum is over the blocks that are whole terms, the second over the two-sided terms, and factor_j
+and eta_k are the weights of the terms. Maxima and the regularizer Omega are not approximated, so the solution
+also gives theta.
+
+The multipliers u = -phi'(t f) at a hypothesis give a lower bound on the optimum. First they are scaled so
+that the weighted duals c_i of the rows (`nerm.certify.certificate`) add up to 0. The bound converges to the
+optimum.
 """
 
 from __future__ import annotations
@@ -29,11 +38,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Derivatives(Sums):
-    """Derivatives of the J blocks sum B phi(t f) with respect to (w, b), and sums over their multipliers.
+    """Derivatives of the J blocks with respect to (w, b), and sums over multipliers.
 
-    B are the weights, t the targets and u = -phi'(t f) the multipliers of a block. `hessians`, (J, d + 1, d +
-    1), are the Hessians. The other sums are separate for t <= 0 and t > 0: `stars` is sum B phi*(-u), (J, 2);
-    `linear` is sum B t u (x, 1), (J, 2, d + 1), minus the gradient; `masses` is sum B, (J, 2).
+    A block is sum B phi(t f) over the rows, with weights B, targets t and the multipliers u = -phi'(t f). The
+    sums with a last or middle axis of 2 are separate for t <= 0 and t > 0.
+
+    Attributes
+    ----------
+    hessians : (J, d + 1, d + 1) array
+        The Hessians.
+    stars : (J, 2) array
+        sum B phi*(-u).
+    linear : (J, 2, d + 1) array
+        sum B t u (x, 1), which is minus the gradient.
+    masses : (J, 2) array
+        sum B.
     """
 
     hessians: Floats
@@ -63,12 +82,18 @@ def derivatives(raw: ChunkRows, terms: Terms, at: Hypothesis) -> Derivatives:
 
 
 def work(problem: ChunkedProblem, state: Progress) -> Any:
-    """Return the function of a pass, which maps a raw chunk to its `Derivatives` at ``state.at``."""
+    """Return the function of a pass: it maps a raw chunk to its `Derivatives`.
+
+    They are taken at the hypothesis ``state.at``.
+    """
     return partial(derivatives, terms=problem.terms, at=state.at)
 
 
 def curvature(block: Block, margins: Floats) -> Floats:
-    """Return phi''(m) in the shape of `margins`, by the atom's own function or by differences of slopes."""
+    """Return phi''(m) in the shape of `margins`.
+
+    If the atom has no function for it, differences of slopes are used.
+    """
     stated = block.atom.curvature(margins)
     if stated is not None:
         return np.asarray(stated)
@@ -80,7 +105,11 @@ def curvature(block: Block, margins: Floats) -> Floats:
 def next_state(
     problem: ChunkedProblem, state: Progress, done: Any, found: Derivatives, tol: float
 ) -> Progress:
-    """Return the state with the new bound and the next hypothesis, the minimum of the quadratic model."""
+    """Return the state with a new lower bound and the next hypothesis.
+
+    The next hypothesis minimizes the quadratic model. If the objective is larger than at the best hypothesis,
+    the last step is halved instead. `found` is the result of the pass; `done` and `tol` are not used.
+    """
     from nerm.atoms.small_programs import model_minimum
 
     bound = max(state.bound, dual_bound(problem, found, state.thetas))
@@ -100,11 +129,14 @@ def next_state(
 
 
 def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:
-    """Return the dual bound of the multipliers u = -phi'(m), computed from their sums over rows.
+    """Return the dual bound of the multipliers u = -phi'(t f), from sums over rows.
 
-    The sums are scaled by factors s in [0, 1] so that the weighted duals c add up to 0 and Omega* is finite
-    at sum c x. By convexity phi*(s u) <= s phi*(u) + (1 - s) phi*(0), so the bound stays valid. Return -inf
-    if no such factors exist.
+    The sums are scaled by factors s in [0, 1] so that the weighted duals c_i add up to 0 and the conjugate
+    Omega* of the regularizer is finite at sum_i c_i x_i / n. By convexity::
+
+        phi*(-s u) <= s phi*(-u) + (1 - s) phi*(0),
+
+    so the bound stays valid. Return -inf if no such factors exist.
     """
     n, sample = problem.terms.divisor, problem.sample
     nu = term_weights(sample) * shares(sample.blocks, thetas)

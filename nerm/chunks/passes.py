@@ -1,4 +1,4 @@
-"""The state of a fit on chunks, its checkpoint file, and the sums that every pass returns."""
+"""The state of a fit on chunks, its checkpoint file, and the sums of a pass."""
 
 from __future__ import annotations
 
@@ -25,10 +25,16 @@ Hypothesis = tuple[Floats, float]
 class Sums:
     """Sums over the rows of a pass; `+` combines two of them.
 
-    `values`, (J,), are the sums of the J blocks, and `rows` is the number of rows. `decisions` is the total
-    weight of the rows by viewpoint, kind and decision, (1 + K, 4, 2) for K viewpoints. Entry 0 of the first
-    axis is for no viewpoint. The four kinds are the signs of (label, viewpoint) as in `nerm.chunks.coding`;
-    the two decisions are score <= 0 and score > 0.
+    Attributes
+    ----------
+    values : (J,) array
+        The sums sum_i weights_i atom(targets_i f_i) of the J blocks.
+    decisions : (1 + K, 4, 2) array
+        The total weight of the rows by viewpoint, kind and decision, for K viewpoints. Entry 0 of the first
+        axis is for no viewpoint. The four kinds are the signs of (label, viewpoint) as in
+        `nerm.chunks.coding`; the two decisions are score <= 0 and score > 0.
+    rows : int
+        The number of rows.
     """
 
     values: Floats
@@ -43,7 +49,10 @@ class Sums:
 def evaluated(
     raw: ChunkRows, terms: Terms, at: Hypothesis
 ) -> tuple[ChunkRows, tuple[Block, ...], Floats, tuple[Floats, Floats, int]]:
-    """Code a raw chunk; return its rows, its blocks, its scores at a hypothesis, and the fields of `Sums`."""
+    """Code a raw chunk and evaluate it at a hypothesis.
+
+    Return its rows, its blocks, its scores, (n,), and the fields of `Sums`.
+    """
     rows = terms.coding.read(raw)
     blocks, scores = terms.blocks(rows), rows.X @ at[0] + at[1]
     weight = rows.sample_weight if terms.weighted else np.ones(rows.n)
@@ -70,7 +79,8 @@ class Progress:
     value, bound : float
         The objective at `best`, infinite before the first pass, and the lower bound on the optimum.
     passes, kept : int
-        The number of passes so far, without the counting pass, and the rows of the latest small problem.
+        The number of passes so far, without the counting pass, and the number of rows of the latest small
+        problem (`nerm.chunks.kinks`).
     values, decisions : arrays
         The sums of the pass at the best hypothesis.
 
@@ -109,7 +119,10 @@ def save_state(path: Any, state: Progress, mark: str) -> None:
 
 
 def saved_state(path: Any, mark: str) -> Progress | None:
-    """Return the state in a checkpoint file, or None if there is no file; raise if it is of another fit."""
+    """Return the state in a checkpoint file, or None if there is no file.
+
+    Raise an error if the file is of another fit, as its `mark` says (`mark_of`).
+    """
     if path is None or not Path(path).exists():
         return None
     must, do = "a checkpoint must be of the same objective and chunks", "Remove the file to start anew"
@@ -125,5 +138,8 @@ def saved_state(path: Any, mark: str) -> Progress | None:
 
 
 def numbered(path: Any, number: int) -> Any:
-    """Return the checkpoint path of solve `number`: "fit.npz" becomes "fit-3.npz"; None stays None."""
+    """Return the checkpoint path of solve `number`; None stays None.
+
+    For number 3, "fit.npz" becomes "fit-3.npz".
+    """
     return None if path is None else Path(path).with_stem(f"{Path(path).stem}-{number}")

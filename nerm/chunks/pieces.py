@@ -1,7 +1,8 @@
-"""The sources of chunks: files, slices of arrays, partitions of a dask collection, a callable.
+"""The pieces of a source of chunks.
 
-A piece yields the same raw chunks in every pass; one task of a pass reads one piece. Pieces are small
-immutable objects that can be sent to another machine; the rows are not sent.
+A piece is a file, a partition of a dask collection, or the arrays or the callable that yield all chunks. It
+yields the same raw chunks in every pass; one task of a pass reads one piece. Pieces are small immutable
+objects that can be sent to another machine; the rows are not sent.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ OVERHEAD = 400  # bytes per row that a pass needs beside the row itself
 
 @dataclass(frozen=True, eq=False)
 class ChunkRows:
-    """A chunk of n rows: as it was read, validated, or coded as numbers (`nerm.chunks.coding`).
+    """A chunk of n rows.
+
+    A raw chunk is as it was read. Then it is validated (`nerm.chunks.census.checked`) and coded as numbers
+    (`nerm.chunks.coding`).
 
     Attributes
     ----------
@@ -79,7 +83,10 @@ def matrix_bytes(X: Any) -> int:
 
 
 def as_rows(chunk: Any, name: str) -> ChunkRows:
-    """Convert (X, y), (X, y, viewpoint) or a dict with these keys and `sample_weight` to `ChunkRows`."""
+    """Convert (X, y), (X, y, viewpoint) or a dict to `ChunkRows`.
+
+    The dict has the keys X, y and, if present, viewpoint and sample_weight. `name` names the chunk in errors.
+    """
     if isinstance(chunk, tuple | list) and 2 <= len(chunk) <= 4:
         chunk = dict(zip(KEYS, chunk, strict=False))
     if not isinstance(chunk, Mapping) or not {"X", "y"} <= set(chunk) <= set(KEYS):
@@ -166,7 +173,10 @@ def save_chunk(path: Any, X: Any, y: Any, viewpoint: Any = None, sample_weight: 
 
 
 def slices(arrays: ChunkRows, limit: int) -> Iterator[ChunkRows]:
-    """Yield arrays, which may be memory-mapped, as chunks of consecutive rows of at most `limit` bytes."""
+    """Yield arrays as chunks of consecutive rows of at most `limit` bytes.
+
+    The arrays may be memory-mapped.
+    """
     n, step = arrays.n, max(1, limit // row_bytes(arrays.X))
     entries = f"entry for each of the {n} rows"
     views = {name: flat(v, n, name, entries) for name, v in arrays.viewpoints.items()}
@@ -186,7 +196,10 @@ class Called:
     limit: int
 
     def chunks(self) -> Iterator[ChunkRows]:
-        """Call the function and yield its chunks; raise an error if one is larger than the limit."""
+        """Call the function and yield its chunks.
+
+        Raise an error if a chunk is larger than the limit.
+        """
         found = self.function()
         if not isinstance(found, Iterable):
             must = "a callable source must return an iterator over chunks"

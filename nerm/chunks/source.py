@@ -1,8 +1,9 @@
-"""`nerm.Chunks`: rows that do not fit into memory, or are on a dask cluster, as pieces read in every pass.
+"""`nerm.Chunks`: rows that are read in every pass, chunk by chunk.
 
-On a cluster a pass is one task per piece and a tree of sums. Only sums and the rows near a kink are sent over
-the network. Tasks have no side effects, so if a worker dies, only its pieces are computed again. dask's
-dashboard shows the tasks by name.
+The rows may not fit into memory, or be on a dask cluster. They come in pieces (`nerm.chunks.pieces`). On a
+cluster a pass is one task per piece and a tree of sums. Only sums and the rows near a kink are sent over the
+network. Tasks have no side effects, so if a worker dies, only its pieces are computed again. dask's dashboard
+shows the tasks by name.
 """
 
 from __future__ import annotations
@@ -154,7 +155,10 @@ class Chunks:
         return found
 
     def sweep(self, work: Callable[[ChunkRows], Any]) -> Any:
-        """Do one pass: apply `work` to every raw chunk and return the sum; None if there are no rows."""
+        """Do one pass: apply `work` to every raw chunk and return the sum of the results.
+
+        A raw chunk is one as it was read. Return None if there are no rows.
+        """
         self.passes += 1
         if (client := client_for(self)) is not None:
             return _sweep_on_cluster(client, self.pieces, work)
@@ -170,12 +174,18 @@ class Chunks:
         return chain.from_iterable(map(chunks_of, self.pieces))
 
     def coding(self, *, groups: bool = False) -> Coding:
-        """Return the coding of the chunks as numbers; `groups` is explained at `nerm.chunks.coding.learn`."""
+        """Return the coding of the chunks as numbers.
+
+        `groups` is explained at `nerm.chunks.coding.learn`.
+        """
         return learn(self.census, self.features, groups=groups or self.features is not None)
 
     @cached_property
     def features(self) -> Any:
-        """The function that maps a DataFrame of a table to features; None if the chunks are matrices."""
+        """The function that maps a DataFrame of a table to features.
+
+        None if the chunks are matrices.
+        """
         if not self.census.levels:
             return None
         from nerm.tables.recipe import learn_features
@@ -184,9 +194,10 @@ class Chunks:
 
 
 def as_chunks(X: Any, y: Any = None, viewpoint: Any = None, sample_weight: Any = None) -> Chunks:
-    """Make `nerm.Chunks` of a dask collection X with y, viewpoint and weights; return Chunks unchanged.
+    """Return `nerm.Chunks` of a dask collection X with y, viewpoint and weights.
 
-    Raise an error if y, viewpoint or weights are given beside `nerm.Chunks`, which contain them.
+    If X is `nerm.Chunks`, return it unchanged. Raise an error if y, viewpoint or weights are given beside
+    `nerm.Chunks`, which contain them.
     """
     given = {"y": y, "viewpoint": viewpoint, "sample_weight": sample_weight}
     given = {name: value for name, value in given.items() if value is not None}
@@ -205,7 +216,10 @@ def chunks_of(piece: Any) -> Iterator[ChunkRows]:
 
 
 def piece_total(piece: Any, work: Callable[[ChunkRows], Any]) -> Any:
-    """Return the sum of work(chunk) over one piece, or None if it has no rows; this is one task of a pass."""
+    """Return the sum of work(chunk) over one piece, or None if it has no rows.
+
+    This is one task of a pass.
+    """
     return total(work(rows) for rows in chunks_of(piece))
 
 
