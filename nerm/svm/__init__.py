@@ -1,4 +1,4 @@
-"""Reference implementations of the neutral SVM: two QPs, an SMO and the subgradient method.
+"""Reference implementations of the neutral SVM: two QPs, SMO, subgradients.
 
 The tests compare the rest of nerm with this package, so it shares only the error classes with the rest.
 Arguments are in the paper's sum form (sums over the n rows). Certificates are in mean form: multiply their

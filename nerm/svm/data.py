@@ -1,4 +1,4 @@
-"""The data of a neutral SVM (checked arguments, primal objective, dual boxes), and the result of a method.
+"""The data of a neutral SVM, and the result of a method.
 
 With labels y, viewpoints v, row weights s and u, and scores f_i = w.x_i + b, the objective in the paper's
 sum form is::
@@ -14,8 +14,8 @@ column per sample i. At a fixed nu^+ the dual problem is::
     maximise    constant + sum gain * z - a'Ka / (2 lambda),      gain = 1 / t
     subject to  a_i = sum_k z_ki,   sum_i a_i = 0 (if b is free),   low <= z <= high
 
-A dual variable with target t = 0 does not change a_i. It is set to its upper bound, which is part of
-`constant`.
+Here K is the Gram matrix, and low and high are the bounds of z (`NeutralSVM.boxes`). A dual variable with
+target t = 0 does not change a_i. It is set to its upper bound, which is part of `constant`.
 
 The published variant has `eta sum_i u_i (1 + |v_i f_i|)` in place of eta max(C^+, C^-): the printed dual is
 the dual of that problem (docs/errata.md, erratum 1). Its constraint is beta_i^+ + beta_i^- <= eta u_i, with
@@ -41,7 +41,7 @@ ROOT_EPS = EPS**0.5  # the relative rounding error allowed for kernel values and
 
 @dataclass(eq=False)
 class NeutralSVM:
-    """A neutral SVM in the symbols of this module's formula; it checks the arguments that it is given.
+    """A neutral SVM in the symbols of this module; the arguments are checked.
 
     Attributes
     ----------
@@ -104,7 +104,10 @@ class NeutralSVM:
 
     @cached_property
     def gram(self) -> Floats:
-        """The (n, n) matrix of kernel values, symmetric and positive semidefinite up to rounding."""
+        """The (n, n) matrix of kernel values.
+
+        It is checked to be symmetric and positive semidefinite up to rounding.
+        """
         n = len(self.y)
         K = dense(self.X @ self.X.T if self.kernel is None else self.kernel(self.X, self.X))
         must = "a kernel must return one finite value for each pair of rows"
@@ -119,16 +122,21 @@ class NeutralSVM:
         return K
 
     def scores(self, coef: Floats) -> Floats:
-        """Return X w, or K c, (n,): the scores without intercept."""
+        """Return the scores without intercept, (n,): X w, or K c for a kernel."""
         return np.asarray((self.X if self.kernel is None else self.gram) @ coef)
 
     def coef(self, z: Floats) -> Floats:
-        """Return w = X'a / lambda, (d,), or for a kernel c = a / lambda, (n,), where a_i = sum_k z_ki."""
+        """Return the coefficients that belong to dual variables.
+
+        z, (3, n), is target times dual variable, one row per kind k of dual variable (alpha, beta^+, beta^-).
+        With a_i = sum_k z_ki, the coefficients are w = X'a / lambda, (d,), or c = a / lambda, (n,), for a
+        kernel.
+        """
         a = z.sum(axis=0)
         return np.asarray((self.X.T @ a if self.kernel is None else a) / self.lam)
 
     def norm(self, coef: Floats) -> float:
-        """Return (lambda/2) ||w||^2, or (lambda/2) c'Kc."""
+        """Return (lambda/2) ||w||^2, or (lambda/2) c'Kc for a kernel."""
         return self.lam / 2 * float(coef @ (coef if self.kernel is None else self.gram @ coef))
 
     def sides(self, scores: Floats) -> tuple[Any, Any]:
@@ -144,15 +152,20 @@ class NeutralSVM:
         return risk + self.eta * ((1 + np.abs(self.v * scores)) @ self.u)
 
     def boxes(self, nu_plus: float) -> tuple[Floats, Floats]:
-        """Return the bounds low and high of z at nu^+, with nu^- = eta - nu^+; one of the two is 0."""
+        """Return the bounds low and high of z at nu^+, (3, n) each.
+
+        nu^- is eta - nu^+. In every entry one of low and high is 0, because the lower bound of every dual
+        variable is 0.
+        """
         nu = (nu_plus, self.eta - nu_plus) if self.variant == "exact" else (self.eta, self.eta)
         bounds = self.targets * np.array([self.s, nu[0] * self.u, nu[1] * self.u])
         return np.minimum(bounds, 0.0), np.maximum(bounds, 0.0)
 
     def feasible(self, z: Floats, nu_plus: float, scores: Floats) -> Floats:
-        """Clip z into the boxes, then restore sum_i a_i = 0 (if b is free); return z.
+        """Return z, (3, n), made feasible at nu^+.
 
-        Entries whose change reduces the dual least, to first order at `scores`, are moved first.
+        z is clipped into the boxes; then sum_i a_i = 0 is restored if b is free. Entries whose change reduces
+        the dual least, to first order at `scores`, are moved first.
         """
         low, high = self.boxes(nu_plus)
         z = np.clip(z, low, high)
@@ -164,10 +177,10 @@ class NeutralSVM:
         return np.clip(z, low, high)
 
     def best_intercept(self, scores: Floats) -> float:
-        """Return a minimiser b of P for given scores without intercept; 0 if b is not free.
+        """Return a minimiser b of P for given scores without intercept, (n,).
 
-        P is convex in b, and some minimiser lies between the smallest and the largest kink of the hinges.
-        Successively finer grids in this interval find it.
+        Return 0 if b is not free. P is convex in b, and some minimiser lies between the smallest and the
+        largest kink of the hinges. Successively finer grids in this interval find it.
         """
         if not self.intercept:
             return 0.0
@@ -180,7 +193,7 @@ class NeutralSVM:
         return float(grid[best])
 
     def result(self, z: Floats, nu_plus: float, tol: float, hypothesis: Any = None) -> "Result":
-        """Make the dual variables feasible and return them as a `Result`, with hypothesis and duality gap.
+        """Return a `Result` with feasible dual variables, hypothesis and duality gap.
 
         Parameters
         ----------
@@ -217,7 +230,10 @@ def require(holds: Any, must: str, got: str, do: str) -> None:
 
 
 def number(value: Any, name: str, *, positive: bool = False) -> float:
-    """Check that a value is finite and at least 0 (`positive`: more than 0), and return it as a float."""
+    """Return a value as a float; raise an error unless it is finite and at least 0.
+
+    With `positive` it must be more than 0.
+    """
     found = float(_floats(value, name))
     must = "a finite positive number" if positive else "a finite number, at least 0"
     valid = 0 < found < np.inf or (found == 0 and not positive)
@@ -270,9 +286,10 @@ class Multipliers(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """Objective and dual value of a result, in mean form: the optimum lies between them.
+    """Objective and dual value of a result, in mean form.
 
-    `gap` is the duality gap, primal - dual, and `relative_gap` is the gap divided by the objective.
+    The optimum lies between them. `gap` is the duality gap, primal - dual, and `relative_gap` is the gap
+    divided by the objective.
     """
 
     primal: float

@@ -1,4 +1,4 @@
-"""The neutral SVM's primal and dual as quadratic programmes, each written out as a cvxpy problem."""
+"""The neutral SVM's primal and dual as quadratic programmes in cvxpy."""
 
 import warnings
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ ACCURACY = {  # the options that set a solver's accuracy; other solvers run at t
 
 @dataclass(frozen=True)
 class QPSolution:
-    """The solution of a QP: the solver's objective and status, and a hypothesis with its duality gap.
+    """The solution of a QP: the solver's objective and status, and a hypothesis.
 
     Attributes
     ----------
