@@ -13,7 +13,10 @@ from nerm.typing import Matrix as Matrix
 
 
 def _where(hits: Ints) -> str:
-    """Return text with the position of the first entry and the number of further entries."""
+    """Return the place of the first invalid entry and the number of others, as text.
+
+    `hits` has the indices of the invalid entries, one row per entry.
+    """
     more = f" (and {len(hits) - 1} more)" if len(hits) > 1 else ""
     return _place(tuple(hits[0].tolist())) + more
 
@@ -58,7 +61,10 @@ def as_matrix(X: Any, name: str = "X") -> Matrix:
 
 
 def as_floats(values: Any, name: str, do: str) -> Floats:
-    """Convert real numbers to a float array; raise an error for text, dates, complex or masked entries."""
+    """Return real numbers as a float array.
+
+    Raise an error for text, dates, complex or masked entries. `do` says in the error what to do.
+    """
     if np.ma.is_masked(values):
         must = f"{name!r} must have no masked entries"
         raise InvalidInputError(must, "a masked array", "Drop or impute these rows")
@@ -94,7 +100,7 @@ def _check_kind(dtype: np.dtype[Any], name: str, do: str = "Convert it to real n
 
 
 def _check_objects(array: Array, name: str, do: str) -> None:
-    """Raise an error if an object array holds text, complex numbers or missing entries."""
+    """Raise an error if an object array holds text, complex or missing entries."""
     for index, item in np.ndenumerate(array):
         if isinstance(item, str | bytes | complex) and not isinstance(item, float):
             raise InvalidInputError(f"{name!r} must hold real numbers", f"{item!r}{_place(index)}", do)
@@ -132,7 +138,10 @@ def as_scores(scores: Any) -> Floats:
 
 
 def flat(values: Any, n: int, name: str, what: str) -> Array:
-    """Return values of any type as an array (n,); a matrix with one row or one column is flattened."""
+    """Return values of any type as an array (n,).
+
+    A matrix with one row or one column is flattened. `what` names one entry in the error.
+    """
     if values is None:
         raise InvalidInputError(f"{name!r} must have one {what}", "None", f"Pass {name}=...")
     array = np.asarray(values)

@@ -72,7 +72,10 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
 
 
 def _part(table: nerm.tables.TextTable, scores: Any, labels: Any, keep: str | None, safe_cells: bool) -> Any:
-    """Return the output for the rows of one part: row, kept columns, score and prediction."""
+    """Return the output for the rows of one part of the data.
+
+    Its columns are row, the kept columns, score and prediction.
+    """
     given = [name.strip() for name in keep.split(",")] if keep else []
     kept = list(table.names) if keep == "all" else given
     for name in kept:

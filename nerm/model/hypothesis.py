@@ -26,7 +26,10 @@ GRAM_LIMIT = 8192  # the Gram matrix is kept in memory up to this number of rows
 
 
 class CachedProducts:
-    """A hypothesis that keeps its last products X w or K c, because a certificate uses them repeatedly."""
+    """A hypothesis that keeps its last products X w or K c.
+
+    A certificate uses them repeatedly.
+    """
 
     @cached_property
     def _products(self) -> deque[tuple[Floats, Floats]]:
@@ -49,7 +52,11 @@ class CachedProducts:
 
 @dataclass(frozen=True, eq=False)
 class LinearHypothesis(CachedProducts):
-    """The linear hypothesis f = X w + b with coefficients w, (d,), on rows X, (n, d)."""
+    """The linear hypothesis f = X w + b with coefficients w, (d,), on rows X, (n, d).
+
+    The scores are computed as (X - 1 offset') w + (offset.w + b). For a column far from 0 the offset, (d,),
+    is the mean of the column; for the others it is 0 (`far_offset`). This reduces rounding errors.
+    """
 
     X: Matrix
 
@@ -65,23 +72,31 @@ class LinearHypothesis(CachedProducts):
 
     @cached_property
     def _near(self) -> tuple[Matrix, Floats]:
-        """The matrix X - 1 offset', (n, d), and the offset, (d,), of `far_offset`."""
+        """The matrix X - 1 offset', (n, d), and the offset, (d,); see the class."""
         offset = far_offset(self.X)
         return (self.X - offset if offset.any() else self.X), offset
 
     def features(self, *, balanced: bool) -> Matrix:
-        """Return X, (n, d); if `balanced`, with the columns that are far from 0 centred.
+        """Return X, (n, d), or X - 1 offset' if `balanced`.
 
-        Centring does not change sum_i c_i x_i if the weights c add up to 0.
+        The offset is explained in the class. Subtracting it does not change sum_i c_i x_i if the weights c_i
+        add up to 0.
         """
         return self._near[0] if balanced else self.X
 
     def level(self, coef: Floats, intercept: float) -> float:
-        """Return offset.w + b, the summand of the scores that is equal for all rows."""
+        """Return offset.w + b, the summand of the scores that is equal for all rows.
+
+        The scores are computed as (X - 1 offset') w + (offset.w + b). The offset is the mean of the columns
+        far from 0, and 0 for the others (`far_offset`).
+        """
         return float(self._near[1] @ coef) + float(intercept)
 
     def level_error(self, coef: Floats, intercept: float) -> float:
-        """Bound the rounding error of `level`, which is large if columns are far from 0."""
+        """Return a bound on the rounding error of `level`.
+
+        It is large if columns are far from 0.
+        """
         offset = np.abs(self._near[1])
         return sum_error(self.size) * (float(offset @ np.abs(coef)) + abs(intercept)) if offset.any() else 0.0
 
@@ -93,7 +108,10 @@ class LinearHypothesis(CachedProducts):
         return np.asarray(self._near[0] @ coef).ravel()
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
-        """Return X'c = sum_i c_i x_i, (d,); pass balanced=True if the weights c add up to 0."""
+        """Return X'c = sum_i c_i x_i, (d,).
+
+        Pass balanced=True if the weights c, (n,), add up to 0.
+        """
         near, offset = self._near
         q = (near.T @ c).ravel()
         return np.asarray(q if balanced or not offset.any() else q + offset * math.fsum(c), dtype=float)
@@ -103,28 +121,35 @@ class LinearHypothesis(CachedProducts):
         return float(coef @ coef)
 
     def extent(self, coef: Floats) -> float:
-        """Return the norm of w when each column is scaled to a largest absolute value of 1.
+        """Return the norm of w after scaling, a relative bound on the scores.
 
-        `|score - level|` of a row is at most this number times the norm of the scaled row.
+        Each column of X - 1 offset' is divided by its largest absolute value, and w is multiplied by it.
+        `|score - level|` of a row is at most this norm times the norm of the scaled row.
         """
         return float(np.linalg.norm(self._sizes * coef))
 
     def norm_error(self, coef: Floats) -> float:
-        """Bound the rounding error of `squared_norm`."""
+        """Return a bound on the rounding error of `squared_norm`."""
         return sum_error(self.size) * self.squared_norm(coef)
 
     @cached_property
     def rounding(self) -> float:
-        """A bound on the rounding error of a score, relative to `extent` times the norm of the scaled row."""
+        """A bound on the relative rounding error of a score.
+
+        It is relative to `extent` times the norm of the scaled row.
+        """
         return sum_error(self.size)
 
     def score_errors(self, extent: float, level: float) -> Floats:
-        """Bound the rounding error of each score, (n,), of a hypothesis with this extent and level."""
+        """Return a bound on the rounding error of each score, (n,).
+
+        It holds for a hypothesis with the given `extent` and `level`.
+        """
         return self.rounding * extent * self._lengths + EPS * abs(level)
 
     @cached_property
     def _lengths(self) -> Floats:
-        """The norm of each row, (n,), when each column is scaled to a largest absolute value of 1."""
+        """The norm of each scaled row, (n,); see `extent` for the scaling."""
         near = self._near[0]
         inverse = np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
         if sp.issparse(near):
@@ -135,7 +160,7 @@ class LinearHypothesis(CachedProducts):
 
     @cached_property
     def _sizes(self) -> Floats:
-        """The largest absolute value of each column, (d,), after columns far from 0 are centred."""
+        """The largest absolute value of each column of X - 1 offset', (d,)."""
         near = self._near[0]
         if not sp.issparse(near):
             return np.maximum(np.abs(near.max(axis=0)), np.abs(near.min(axis=0)))
@@ -160,7 +185,10 @@ class LinearHypothesis(CachedProducts):
 
 @dataclass(frozen=True, eq=False)
 class KernelHypothesis(CachedProducts):
-    """The kernel hypothesis f = K c + b with one coefficient per row, c (n,), and squared norm c' K c."""
+    """The kernel hypothesis f = K c + b with one coefficient per row, c, (n,).
+
+    Its squared norm is c'K c.
+    """
 
     kernel: kernels.Kernel
     X: Matrix
@@ -238,7 +266,10 @@ class KernelHypothesis(CachedProducts):
         return self.kernel.product(self.X, self.X if whole else self.X[columns], weights)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
-        """Return c unchanged, because the function sum_i c_i k(x_i, .) has the kernel coefficients c."""
+        """Return c unchanged.
+
+        The function sum_i c_i k(x_i, .) has the kernel coefficients c.
+        """
         return c
 
     def level(self, coef: Floats, intercept: float) -> float:
@@ -250,27 +281,37 @@ class KernelHypothesis(CachedProducts):
         return 0.0
 
     def extent(self, coef: Floats) -> float:
-        """Return sum_j `|c_j|` sqrt k(x_j, x_j): `|score - b|` is at most this times sqrt k(x_i, x_i)."""
+        """Return sum_j `|c_j|` sqrt(k(x_j, x_j)), a relative bound on the scores.
+
+        `|score - b|` of row i is at most this number times sqrt(k(x_i, x_i)).
+        """
         return float(np.abs(coef) @ self._lengths)
 
     def norm_error(self, coef: Floats) -> float:
-        """Bound the rounding error of `squared_norm`."""
+        """Return a bound on the rounding error of `squared_norm`."""
         return self.rounding * self.extent(coef) ** 2 + EPS * self.squared_norm(coef)
 
     @cached_property
     def rounding(self) -> float:
-        """A bound on the rounding error of a score, relative to sqrt k(x_i, x_i) times `extent`."""
+        """A bound on the relative rounding error of a score.
+
+        It is relative to sqrt(k(x_i, x_i)) times `extent`.
+        """
         return sum_error(self.n) + self.kernel.rounding(self.X)
 
     def blur(self, mu: float) -> float:
-        """Bound the rounding error of the scores for coefficients c / (n mu) with `|c_i|` <= 1.
+        """Return a bound on the rounding error of the scores of a typical hypothesis.
 
-        `mu` is the weight of the squared l2 norm; for mu = 0 the bound is infinite.
+        Its coefficients are c / (n mu) with `|c_i|` <= 1, where `mu` is the weight of the squared l2 norm.
+        For mu = 0 the bound is infinite.
         """
         return self.rounding * float(np.max(self.squared_row_norms())) / mu if mu > 0 else np.inf
 
     def score_errors(self, extent: float, level: float) -> Floats:
-        """Bound the rounding error of each score, (n,), of a hypothesis with this extent and level."""
+        """Return a bound on the rounding error of each score, (n,).
+
+        It holds for a hypothesis with the given `extent` and `level`.
+        """
         return self.rounding * extent * self._lengths + EPS * abs(level)
 
     @cached_property
@@ -286,7 +327,10 @@ class KernelHypothesis(CachedProducts):
         return np.diag(self.gram).copy() if "gram" in vars(self) else self.kernel.diagonal(self.X)
 
     def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
-        """Return the scores of m new rows; for a precomputed kernel X holds k(x_new, x_train), (m, n)."""
+        """Return the scores of m new rows, (m,).
+
+        For a precomputed kernel, X holds k(x_new, x_train), (m, n).
+        """
         matrix = as_matrix(X)
         precomputed = self.kernel.name == "precomputed"
         _check_columns(matrix, int(self.X.shape[1]), "kernel values" if precomputed else "features")
@@ -302,7 +346,10 @@ Hypothesis = LinearHypothesis | KernelHypothesis
 
 
 def far_offset(X: Any) -> Floats:
-    """Return an offset per column, (d,): its mean if that is far from 0 relative to its spread, else 0.
+    """Return an offset per column, (d,): the mean of the column, or 0.
+
+    It is the mean if that is more than FAR standard deviations from 0. It is 0 for all other columns, and for
+    sparse X.
 
     >>> far_offset(np.array([[1e9 - 1.0, 1.0], [1e9 + 1.0, 2.0]])).tolist()
     [1000000000.0, 0.0]
@@ -333,7 +380,10 @@ def sorted_csr(X: Matrix) -> Matrix:
 
 
 def make(X: Matrix, kernel: kernels.Kernel | None) -> Hypothesis:
-    """Return the hypothesis on a copy of the rows X: linear if `kernel` is None, else with this kernel."""
+    """Return the hypothesis on a copy of the rows X.
+
+    It is linear if `kernel` is None.
+    """
     if kernel is None:
         return LinearHypothesis(X.copy())
     if kernel.name == "precomputed":

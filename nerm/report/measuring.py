@@ -1,4 +1,4 @@
-"""Measure decisions: rates by group, differences of rates, measures with 95 % intervals, and bounds."""
+"""Measure decisions: rates by group, measures with 95 % intervals, and bounds."""
 
 import math
 from collections.abc import Callable
@@ -46,9 +46,9 @@ class Group:
 
 @dataclass(frozen=True)
 class Difference:
-    """The positive rate of group `one` minus that of group `other`, with its 95 % interval (Newcombe).
+    """The positive rate of group `one` minus that of group `other`.
 
-    `few` says whether one of them has fewer than FEW_ROWS rows.
+    `interval` is its 95 % interval (Newcombe). `few` says whether one of them has fewer than FEW_ROWS rows.
     """
 
     one: str
@@ -60,7 +60,9 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The scores of one predictor with all their measures: a model of a study, or an audited predictor.
+    """The scores of one predictor with all their measures.
+
+    The predictor is a model of a study, or an audited predictor.
 
     Attributes
     ----------
@@ -82,7 +84,8 @@ class Point:
     decisions
         Counts of decisions per 1,000 rows, compared with the model without neutrality.
     collapse
-        A sentence if the scores are nearly constant or their positive rate collapsed, else None.
+        A sentence if the scores are nearly constant, or if the positive rate in some group is far below that
+        of the plain model (`nerm.neutralize.target` has the conditions); else None.
     model
         The fitted model; None for an audited predictor.
     training
@@ -164,9 +167,10 @@ def rate_interval(count: int, n: int) -> Interval:
 
 
 def difference_interval(one: tuple[int, int], other: tuple[int, int]) -> Interval:
-    """Return the 95 % interval of Newcombe for the difference of two rates, each given as (count, n).
+    """Return the 95 % interval of Newcombe for the difference of two rates.
 
-    With p, p' and their Wilson intervals (l, u), (l', u')::
+    Each rate is given as (count, n). With the rates p and p' and their Wilson intervals (l, u) and (l', u'),
+    the interval is::
 
         p - p' - sqrt((p - l)^2 + (u' - p')^2)  ...  p - p' + sqrt((u - p)^2 + (p' - l')^2)
 
@@ -219,9 +223,10 @@ def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
 
 
 def differences_of(task: TableTask, scores: Floats) -> tuple[Difference, ...]:
-    """Return the differences in positive rates: each group against the rest, and the largest of all pairs.
+    """Return the differences in positive rates between groups.
 
-    The last one, the largest difference between two groups, is left out if there is only one term.
+    There is one difference per term: a group against the rest. If there are several terms, the last
+    difference is the largest one between two groups.
 
     Parameters
     ----------
@@ -270,10 +275,24 @@ def measures_of(
 
 
 def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools) -> Interval | None:
-    """Return the 95 % interval of a measure, or None if the measure is not computed from rates.
+    """Return the 95 % interval of a measure.
 
-    C_sgn is `|2 p - 1|`, where p is the rate of agreement of decisions and viewpoints. For the larger of two
-    absolute differences, the lower end is the larger lower end and the upper end is the larger upper end.
+    Return None if the measure is not computed from rates. C_sgn is `|2 p - 1|`, where p is the share of rows
+    whose decision agrees with the viewpoint. Some measures are the larger of two absolute differences `|d_1|`
+    and `|d_2|`. If the intervals of these are (l_1, u_1) and (l_2, u_2), the interval of the measure is::
+
+        max(l_1, l_2)  ...  max(u_1, u_2)
+
+    Parameters
+    ----------
+    name
+        The name of the measure.
+    decided
+        Mask of the rows with a positive decision, (n,).
+    wanted
+        Mask of the rows with a positive label, (n,).
+    favoured
+        Mask of the rows with a positive viewpoint, (n,).
     """
     everyone = np.ones_like(wanted)
     among = {"balanced": everyone, "equal_opportunity": wanted, "predictive_equality": ~wanted}
@@ -297,7 +316,9 @@ def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools)
 
 
 def decisions_of(task: TableTask, scores: Floats, plain: Floats) -> dict[str, float]:
-    """Return decisions per 1,000 rows: how many are right, positive, wrong, or differ from the plain model's.
+    """Return counts of decisions per 1,000 rows, by name.
+
+    They count the decisions that are right, positive or wrong, and those that differ from the plain model's.
 
     Parameters
     ----------

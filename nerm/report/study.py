@@ -32,6 +32,10 @@ Pairs = Sequence[tuple[Ints, Ints]]
 class Study:
     """The results of a study, from which the table, the figure and the page are made.
 
+    A point *collapsed* if its scores are nearly constant, or if its positive rate in some group is below half
+    of two rates of the plain model: the rate in this group and the rate in all rows. The plain model is the
+    one without neutrality. `nerm.neutralize.target` has the exact conditions.
+
     Attributes
     ----------
     task, settings, recipe
@@ -68,7 +72,7 @@ class Study:
 
     @property
     def recommended(self) -> Point | None:
-        """The chosen point, or None if it collapsed."""
+        """The chosen point, or None if it collapsed (see `Study`)."""
         return self.points[self.chosen] if self.points[self.chosen].collapse is None else None
 
     @property
@@ -97,9 +101,10 @@ class Study:
         return abs(point.measures[self.settings.aim.name])
 
     def statements(self, point: Point) -> list[Statement]:
-        """Return the bounds on a point: from held-out rows, and from theorems about its model.
+        """Return the bounds on a point.
 
-        The bounds from held-out rows hold for all points simultaneously.
+        They come from held-out rows, where they hold for all points simultaneously, and from theorems about
+        the model of the point.
         """
         delta, found = self.settings.delta, []
         if self.audited:
@@ -116,7 +121,7 @@ class Study:
     def warning(self) -> str | None:
         """Return a sentence that names the collapsed models, or None if there are none.
 
-        A model collapsed if it is nearly constant or its positive rate collapsed.
+        `Study` defines which models collapsed.
         """
         bad = [point for point in self.points if point.collapse]
         if not bad:
@@ -149,7 +154,10 @@ class Study:
         )
 
     def _audit_sentence(self) -> str:
-        """Compare the given scores with the most accurate of the more neutral alternatives."""
+        """Return a sentence that compares the audited scores with an alternative.
+
+        The alternative is the most accurate of those that are more neutral.
+        """
         given, name = self.points[0], self.settings.aim.name
 
         def shown(point: Point) -> str:
@@ -164,10 +172,11 @@ class Study:
 
 
 def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress) -> Study:
-    """Compare given scores with alternatives: one threshold per group and, with inputs, models of nerm.
+    """Compare given scores with alternatives.
 
-    All are measured on the same rows, which were not used to fit the models of nerm. The thresholds are set
-    on these rows, so no bound is stated for them.
+    The alternatives are one threshold per group and, if the task has inputs, models of nerm. All are measured
+    on the same rows, which were not used to fit the models of nerm. The thresholds are set on these rows, so
+    no bound is stated for them.
 
     Parameters
     ----------
@@ -196,10 +205,11 @@ def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: P
 
 
 def by_group(task: TableTask, scores: Floats) -> Floats:
-    """Subtract one threshold per group from scores, (n,), so that all groups have the same positive rate.
+    """Return scores, (n,), minus one threshold per group.
 
-    The rate is the positive rate of all rows; a group reaches it up to one row. With several viewpoints, each
-    combination of their groups has its own threshold.
+    The thresholds make the positive rates of all groups equal. The common rate is the positive rate of all
+    rows; a group reaches it up to one row. With several viewpoints, each combination of their groups has its
+    own threshold.
 
     Parameters
     ----------
@@ -233,8 +243,8 @@ def run_study(
         comparison.
     needed
         The level to choose; NotNeutralError is raised if it cannot be reached. By default, the model with the
-        tightest limit is chosen (with weights, the most neutral model) among those that did not collapse and
-        whose AUC on held-out rows is within `settings.budget` of the plain model's.
+        tightest limit is chosen (with weights, the most neutral model) among those that did not collapse
+        (`Study`) and whose AUC on held-out rows is within `settings.budget` of the plain model's.
     share
         Share of rows to hold out; 0 measures on the training rows. By default, a table of at most
         `SMALL_TABLE` rows is cross-validated with `PARTS` folds; of a larger one the first fold is held out.
@@ -289,9 +299,10 @@ def _order(level: Level) -> tuple[float, float]:
 
 
 def splits(task: TableTask, seed: int, share: float | None = None) -> Pairs:
-    """Return the indices of training rows and of held-out rows per fold, stratified by target and viewpoint.
+    """Return the indices of training rows and of held-out rows per fold.
 
-    Raise an error if training rows, or the share that is held out, lack a class or a side of a term.
+    The rows are stratified by target and viewpoint. Raise an error if training rows, or the share that is
+    held out, lack a class or a side of a term.
 
     Parameters
     ----------
@@ -325,9 +336,10 @@ def splits(task: TableTask, seed: int, share: float | None = None) -> Pairs:
 def _other_methods(
     training: Training, held: TableTask, X_test: Matrix, every: bool
 ) -> Iterator[tuple[str, Any]]:
-    """Yield (label, fit) of other methods; published methods use every second weight of the paper.
+    """Yield (label, fit) of other methods.
 
-    `held` are the held-out rows, and `X_test` the same rows coded by the recipe.
+    Published methods use every second weight of the paper. `held` are the held-out rows, and `X_test` the
+    same rows coded by the recipe.
     """
     from nerm.experiments import METHODS, Fold
 
@@ -359,7 +371,10 @@ def _nominal(task: TableTask, missing: Sequence[str]) -> pd.DataFrame:
 def _points(
     training: Training, models: Mapping[FittedModel, Floats], held: TableTask, command: str
 ) -> tuple[Point, ...]:
-    """Return one point per model; `models` maps the models to their scores of the held-out rows."""
+    """Return one point per model.
+
+    `models` maps the models to their scores of the held-out rows.
+    """
     X, first = training.coded[1], next(iter(models))
 
     def plain() -> Floats:
@@ -386,11 +401,11 @@ def _completed(command: str, model: FittedModel) -> str:
 
 
 def _choice(points: Sequence[Point], settings: Settings) -> int:
-    """Return the index of the point to recommend, 0 (the plain model) if no other qualifies.
+    """Return the index of the point to recommend.
 
-    It is the tightest limit (with weights, the most neutral model) among the points that did not collapse,
-    are more neutral than the plain model (unless that collapsed), and lose at most the budget of AUC on
-    held-out rows.
+    It is 0, the plain model, if no other point qualifies. Otherwise it is the tightest limit (with weights,
+    the most neutral model) among the points that did not collapse (`Study`), are more neutral than the plain
+    model (unless that collapsed), and lose at most the budget of AUC on held-out rows.
     """
     least = points[0].measures["auc"] - settings.budget
     aims = [abs(point.measures[settings.aim.name]) for point in points]
