@@ -1,10 +1,15 @@
-"""Meet one limit C(f) <= t with a solver without constraints, by a search over the weight eta of C.
+"""Meet one limit C(f) <= t with a solver that takes no constraints.
 
-Let p(eta) be the minimum of objective + eta C, attained at f_eta. The dual problem is to maximize p(eta) -
-eta t over eta >= 0; it is concave with slope C(f_eta) - t (MATHEMATICS, section 11). Every eta gives a lower
-bound. The upper bound is the objective at f = (1 - s) f_low + s f_high, a point between the solutions on both
-sides of the limit, with the smallest s that satisfies the limit. The same mixture of their multipliers is
-dual feasible, so both errors are of second order in the width of the bracket.
+The limit is met by a search over the weight eta of C. Let P be the objective, and let p(eta) be the minimum
+of P + eta C, attained at f_eta. The dual problem is
+
+    max over eta >= 0 of  p(eta) - eta t.
+
+It is concave, because p is a minimum of linear functions of eta, and its slope is C(f_eta) - t. Every eta
+gives a lower bound on the optimum. The upper bound is the objective at f = (1 - s) f_low + s f_high, a point
+between the solutions on both sides of the limit, with the smallest s that satisfies the limit. The
+corresponding combination of their multipliers is dual feasible, so both errors are of second order in the
+width of the bracket.
 """
 
 from collections.abc import Callable
@@ -29,9 +34,18 @@ WEIGHT_SHARE = 0.2  # the accuracy of the solve for one weight, as a share of th
 
 @dataclass(frozen=True, eq=False)
 class Solved:
-    """The solution for one eta: hypothesis, scores, multipliers and lower bound.
+    """The solution for one weight eta of the limit.
 
-    `value` is the objective without the term of the limit, and `limited` is C at the hypothesis.
+    Attributes
+    ----------
+    eta
+        The weight.
+    coef, intercept, scores
+        The hypothesis and its scores, (n,).
+    value, limited
+        The objective without the term of the limit, and C, both at the hypothesis.
+    multipliers, bound
+        The multipliers, and the lower bound on the optimum that they give.
     """
 
     eta: float
@@ -45,7 +59,10 @@ class Solved:
 
 
 class LimitedSession(Session):
-    """A session that searches the weight of a limit, with a solver's session for the relaxed problems."""
+    """A session that searches the weight of a limit.
+
+    The problems with a fixed weight are solved by the session that `open_session` returns.
+    """
 
     def __init__(self, open_session: Callable[[Problem], Session], problem: Problem) -> None:
         self._session = open_session(relaxed_problem(problem, [1.0]))
@@ -53,7 +70,10 @@ class LimitedSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Search for the weight of the limit; the solver's session is warm-started between weights."""
+        """Search for the weight of the limit.
+
+        The solver's session is warm-started between weights.
+        """
         return _Search(self._session, problem, accuracy, options, deadline).run()
 
 
@@ -72,7 +92,10 @@ class _Search:
         self.limit = problem.limits[0].bound
 
     def run(self) -> Answer:
-        """Search until value and bound agree, or rounding errors of eta C exceed the accuracy."""
+        """Return the answer of the search.
+
+        The search stops when value and bound agree, or when rounding errors of eta C exceed the accuracy.
+        """
         bracket = Bracket()  # of eta, by C(f_eta) - t
         low: Solved | None = None
         high: Solved | None = None
@@ -118,14 +141,15 @@ class _Search:
         return Solved(eta, coef, intercept, scores, value, limited, multipliers, bound)
 
     def _limited(self, scores: Floats) -> float:
-        """Return C of these scores."""
+        """Return C at these scores, (n,)."""
         return float(limit_values(self.problem, scores)[0])
 
     def _first(self, low: Solved) -> float:
         """Return the first positive eta of the search.
 
-        With P the objective, p(eta) <= P(0) + eta C(0) bounds the optimal eta by (P(0) - p(0)) / (t - C(0)).
-        The guess assumes that C(f_eta) decreases to its smallest value about like 1 / (1 + k eta).
+        With P the objective, p(eta) <= P(0) + eta C(0) bounds the optimal eta by (P(0) - p(0)) / (t - C(0)),
+        where 0 stands for f = 0 in P(0) and C(0). The guess assumes that C(f_eta) decreases to its smallest
+        value about like 1 / (1 + k eta).
         """
         block = next(b for b in self.problem.blocks if b.term >= len(self.problem.objective.terms))
         mass = float(block.weights.sum()) / self.problem.divisor
@@ -136,7 +160,10 @@ class _Search:
         return 0.1 * most * (low.limited - self.limit) / max(low.limited - least, 1e-300)
 
     def _mixture(self, low: Solved, high: Solved) -> Solved:
-        """Return the convex combination of two solutions that satisfies the limit with equality."""
+        """Return the combination of two solutions that meets the limit with equality.
+
+        Its multipliers and bound are the best of the combination and of the two solutions.
+        """
         share = Bracket()
         share.add(0.0, low.limited - self.limit)
         share.add(1.0, high.limited - self.limit)
@@ -151,7 +178,7 @@ class _Search:
         return replace(mixed, bound=best.bound, multipliers=best.multipliers)
 
     def _is_met(self, point: Solved) -> bool:
-        """Tell whether a point satisfies the limit and its value and bound meet."""
+        """Return whether a point satisfies the limit and its value and bound agree."""
         return point.limited <= self.limit and point.value - point.bound <= self.accuracy * abs(point.value)
 
     def _answer(self, point: Solved) -> Answer:
@@ -171,7 +198,10 @@ class _Search:
 
 
 def _mixed(problem: Problem, low: Solved, high: Solved, s: float) -> Multipliers:
-    """Return multipliers whose weighted duals are (1 - s) times the first and s times the second."""
+    """Return the combined multipliers of two solutions.
+
+    Their weighted duals are (1 - s) times those of `low` plus s times those of `high`.
+    """
     parts = [(1 - s, low), (s, high)]
     factors = [share * term_weights(relaxed_problem(problem, [p.eta])) for share, p in parts]
     nus = [f * shares(problem.blocks, p.multipliers.thetas) for f, (_, p) in zip(factors, parts, strict=True)]

@@ -155,7 +155,10 @@ def _limit_memory(megabytes: float | None) -> None:
 
 
 class ProcessSession(Session):
-    """A session of a solver without a clock: each solve runs in a process of its own."""
+    """A session of a solver that does not check the time.
+
+    Each solve runs in a process of its own, which is killed at the deadline.
+    """
 
     def __init__(self, solver: Solver) -> None:
         self._solver = solver
@@ -163,7 +166,10 @@ class ProcessSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Solve in a process; the answer has no hypothesis if the deadline passes or the process dies."""
+        """Solve in a process.
+
+        The answer has no hypothesis if the deadline passes or the process dies.
+        """
         seconds = clock.left(deadline)
         outcome = run_with_deadline(_answer, (self._solver, problem, accuracy, options), seconds)
         if outcome.error is not None:

@@ -19,7 +19,7 @@ from nerm.solvers.linalg.merging import open_session
 from nerm.solvers.process import ProcessSession
 from nerm.validation import as_positive
 
-PROVED = (Status.OPTIMAL, Status.INFEASIBLE)  # no other solver needs to be asked
+PROVED = (Status.OPTIMAL, Status.INFEASIBLE)  # no other solver needs to be run
 
 
 @cache
@@ -70,7 +70,7 @@ def get(reference: str | Solver, problem: Problem) -> Solver:
 
 
 def choose(problem: Problem) -> list[Choice]:
-    """Return the solvers that ``solver="auto"`` asks, in order, and why.
+    """Return the solvers that ``solver="auto"`` runs, in order, and why.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
@@ -124,7 +124,7 @@ class SolverPool:
         return solutions
 
     def _choices(self, problems: list[Problem], options: dict[str, Any]) -> list[Choice]:
-        """Return the solvers to ask, in order."""
+        """Return the solvers to run, in order."""
         if self.solver != "auto":
             return [Choice(get(self.solver, problems[0]), "asked for")]
         choices = choose(problems[0])
@@ -160,7 +160,11 @@ class SolverPool:
     def _refined(
         self, choice: Choice, problems: list[Problem], tol: float, options: dict[str, Any], deadline: float
     ) -> Iterator[Solution]:
-        """Yield a solution per problem; ask for finer accuracies until it is certified or time is up."""
+        """Yield a solution per problem.
+
+        A problem that is not certified is solved again with finer accuracies until it is, or until time is
+        up.
+        """
         solver = choice.solver
         session = self._session(solver, problems[0], deadline)
         first, *finer = solver.accuracies(tol)

@@ -30,7 +30,7 @@ def test_the_ramp_is_its_formula_and_its_parts(width):
     convex, subtracted, two_sided = atom.parts
     np.testing.assert_allclose(convex.value(m) - subtracted.value(m), ramp(m, width), atol=1e-12)
     np.testing.assert_allclose(two_sided.value(m), np.abs(1 - m / width) / 2, atol=1e-12)
-    dead = np.maximum(0, np.abs(m / width) - 1) / 2  # the same for both sides, as in MATHEMATICS section 11
+    dead = np.maximum(0, np.abs(m / width) - 1) / 2  # even in m, so equal for both sides
     np.testing.assert_allclose(two_sided.value(m) - dead, ramp(m, width), atol=1e-12)
     np.testing.assert_allclose(subtracted.value(m) + subtracted.value(-m), dead, atol=1e-12)
     np.testing.assert_allclose(atom.value(m) + atom.value(-m), 1.0, atol=1e-15)

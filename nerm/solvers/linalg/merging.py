@@ -1,4 +1,4 @@
-"""Merge equal rows for a solver, and spread its answer over the given rows.
+"""Merge equal rows for a solver, and map its answer back to all rows.
 
 Rows that agree in x and in the targets of all blocks differ by their weights only. A sum over all rows is a
 sum over the distinct rows with added weights, so a solver can work on the smaller problem. The certificate
@@ -62,7 +62,10 @@ class DistinctRows:
         return replace(block, weights=self.add_up(block.weights), targets=block.targets[self.first])
 
     def coef(self, coef: Floats) -> Floats:
-        """Return coefficients for the given rows; a kernel coefficient goes to the first of equal rows."""
+        """Return coefficients for the given rows.
+
+        A kernel coefficient goes to the first of equal rows; the others get 0.
+        """
         if isinstance(self.hypothesis, LinearHypothesis):
             return coef
         placed = np.zeros(len(self.index))
@@ -70,7 +73,7 @@ class DistinctRows:
         return placed
 
     def answer(self, answer: Answer) -> Answer:
-        """Return a solver's answer on the given rows."""
+        """Return a solver's answer mapped back to the given rows."""
         coef = None if answer.coef is None else self.coef(answer.coef)
         inside = None if answer.inside is None else (self.coef(answer.inside[0]), answer.inside[1])
         m = answer.multipliers
@@ -136,7 +139,10 @@ _KNOWN: WeakKeyDictionary[Hypothesis, DistinctRows] = WeakKeyDictionary()
 
 
 def distinct_rows(problem: Problem) -> DistinctRows:
-    """Return the distinct rows of a problem; the result is cached per hypothesis and reused if it fits."""
+    """Return the distinct rows of a problem.
+
+    The result is cached per hypothesis and reused if equal rows have equal targets.
+    """
     hypothesis = problem.hypothesis
     known = _KNOWN.get(hypothesis)
     if known is None or not known.fits(problem.blocks):
@@ -190,11 +196,12 @@ def _mixed(words: Words) -> Words:
 
 
 class SplitSession(Session):
-    """A session of a solver for hinge-like and smooth atoms: a sum of them is given as several blocks.
+    """A session of a solver that takes hinge-like and smooth atoms only.
 
     Every convex function is a constant plus hinge-like functions, one per kink or parabola, plus a smooth
-    function (`MarginFunction.parts`). Each becomes a block of its own, on the same side of the same term;
-    the dual variable of the atom is the sum of theirs (MATHEMATICS, section 12).
+    function (`MarginFunction.parts`). Each of these functions becomes a block of its own, on the same side of
+    the same term. The dual variable of the atom is the sum of the dual variables of these blocks, because a
+    slope of a sum is the sum of the slopes (docs/decisions/0017-formulas.md).
 
     >>> import cvxpy as cp, nerm
     >>> loss = nerm.margin_function(lambda m: cp.maximum(0, 1 - m, 0.4 - 2 * m))
@@ -220,7 +227,11 @@ class SplitSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Solve with split blocks; solve again more accurately if constants reduce the objective much."""
+        """Solve with split blocks.
+
+        The split problem omits constants. If they reduce the objective much, it is solved again more
+        accurately.
+        """
         split = self._of(problem)
         found = self._session.answer(split, accuracy, options, **limit(deadline))
         if found.coef is not None and problem.blocks is not split.blocks:
@@ -236,18 +247,25 @@ class SplitSession(Session):
 
 
 def parts(block: Block) -> list[Block]:
-    """Return hinge-like and smooth blocks that add up to a block up to a constant."""
+    """Return hinge-like and smooth blocks that add up to a block.
+
+    A constant is left out.
+    """
     return [replace(block, atom=atom) for atom in block.atom.parts]
 
 
 def split_problem(problem: Problem) -> Problem:
-    """Return the problem in which every piecewise quadratic atom is split into hinge-like blocks."""
+    """Return the problem in which every atom is split into its parts (see `parts`)."""
     split = [part for block in problem.blocks for part in parts(block)]
     return problem if len(split) == len(problem.blocks) else replace(problem, blocks=tuple(split))
 
 
 def open_session(solver: Solver, problem: Problem) -> Session:
-    """Open a session: on split blocks, with a search for one limit, on distinct rows, as the solver needs."""
+    """Open a session of a solver for a problem.
+
+    It splits atoms into parts if the solver has `splits_blocks`, and works on the distinct rows if the solver
+    has `merges_rows`. It searches the weight of one limit if the solver takes no constraints.
+    """
     opened: Any = solver.open
     if solver.splits_blocks and any(block.atom.parts != (block.atom,) for block in problem.blocks):
         opened = partial(SplitSession, opened)
