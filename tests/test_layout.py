@@ -1,6 +1,6 @@
-"""The map in CONTRIBUTING.md is an allow-list for every import of the package.
+"""The import order in CONTRIBUTING.md is an allow-list for every import of the package.
 
-A module imports only packages that stand before its own on the map, wherever in its code the import stands.
+A module imports only packages that stand before its own in this order, wherever in its code the import stands.
 Functions that import a later package when they are called are listed here by name. Imports for type checkers
 alone do not run and do not count.
 """
@@ -99,8 +99,8 @@ def imports(name: str, code: ast.AST) -> Iterator[Import]:
 
 
 def packages() -> list[str]:
-    """Return the packages in the order of the map, which is the indented block below its heading."""
-    below = CONTRIBUTING.read_text("utf-8").split("## The map\n")[1]
+    """Return the packages in import order, from the indented block below its heading."""
+    below = CONTRIBUTING.read_text("utf-8").split("## Import order\n")[1]
     block = re.search(r"(?:^    .+\n)+", below, re.MULTILINE)[0]
     return re.findall(r"\w+", re.sub(r"\([^)]*\)", "", block))
 
@@ -117,11 +117,11 @@ def found() -> list[Import]:
     return [one for name, code in modules() for one in imports(name, code)]
 
 
-def test_map_has_every_package_once():
+def test_import_order_has_every_package_once():
     assert sorted(packages()) == sorted({name.split(".")[0] for name, _ in modules()})
 
 
-def test_imports_go_back_on_the_map(found):
+def test_imports_follow_the_import_order(found):
     order = packages()
     wrong = [one for one in found if not goes_back(one, order)]
     assert [
