@@ -56,9 +56,10 @@ def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -
 
     The first bound follows from a comparison with f = 0 and from C_n >= psi(0). The second bound is a bound
     on the norm of the optimum plus a bound on the distance to the optimum, by strong convexity. Its first
-    summand is proved as follows. For the optimum (w, b), t = 1 minimises the objective at (t w, t b) over t,
-    so the derivatives from the left at t = 1 satisfy R' + 2 Omega + eta C' <= 0. By convexity
-    R' >= R - R(0) >= -phi(0) and C' >= C - C(0) >= 0, so 2 Omega <= phi(0).
+    summand is proved as follows. For the optimum (w, b), t = 1 minimises the objective at (t w, t b) over t.
+    Let R' and C' be the derivatives of R_n and C_n in t, from the left at t = 1. Then
+    R' + 2 Omega + eta C' <= 0. By convexity R' >= R_n - R_n(0) >= -phi(0) and C' >= C_n - C_n(0) >= 0, where
+    R_n(0) and C_n(0) are the values at f = 0. So 2 Omega <= phi(0).
 
     Examples
     --------
@@ -75,15 +76,16 @@ def norm_radius(lam: float, n: int, at_zero: float = 1.0, *, gap: float = 0.0) -
 def intercept_radius(
     radius: float, input_radius: float, *, flat_from: float = 1.0, smallest_viewpoint: float = 1.0
 ) -> float:
-    """Return a bound on `|b|` that holds for *some* optimum: `flat_from / min(1, |v|) + B R`.
+    """Return a bound on `|b|` that holds for *some* optimum.
 
-    It assumes that phi and psi never increase and are constant from the margin `flat_from` on (hinge: 1), and
-    that `|v|` is at least `smallest_viewpoint`. `radius` is B, a bound on ||w||, and `input_radius` is R. For
+    The bound is m + B R with m = `flat_from` / min(1, `smallest_viewpoint`). It assumes that phi and psi
+    never increase and are constant from the margin `flat_from` on (hinge: 1), and that `|v|` is at least
+    `smallest_viewpoint`. `radius` is B, a bound on ||w||, and `input_radius` is R, a bound on ||x||. For
     hinges and v = ±1 the bound is 1 + B R.
 
-    Proof for b > 0: if all f_i exceed `flat_from / min(1, |v|)`, decreasing b increases no term. So some
-    optimum has an f_i that is at most this number, and `|w.x_i| <= B R`. The optimal b need not be unique, so
-    check that the b of your solution satisfies the bound.
+    Proof for b > 0: if all scores f_i exceed m, decreasing b increases no term. So some optimum has an f_i
+    that is at most m, and `|w.x_i| <= B R`. The optimal b need not be unique, so check that the b of your
+    solution satisfies the bound.
 
     Examples
     --------
@@ -217,8 +219,8 @@ class MonteCarloComplexity:
     def upper(self, delta: float) -> float:
         """Return an upper bound on Rhat_n(vF) that holds with probability 1 - delta.
 
-        It is estimate + tau sqrt(2 ln(1/delta) / draws). If it is used in another bound that fails with
-        probability delta', the result holds with probability 1 - delta - delta'.
+        It is estimate + tau sqrt(2 ln(1/delta) / draws), where tau is `scale`. If it is used in another bound
+        that fails with probability delta', the result holds with probability 1 - delta - delta'.
         """
         return self.estimate + self.scale * float(np.sqrt(2.0 * np.log(1.0 / as_delta(delta)) / self.draws))
 

@@ -155,7 +155,10 @@ def _few(*words: set[str] | None) -> set[str] | None:
 
 
 def _counted(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return sums by (label, value), or by (label, sign of the value) if there are too many numbers."""
+    """Return sums of the columns "rows" and "weight" by (label, value).
+
+    If there are too many different numbers, the sums are by (label, sign of the value).
+    """
     values = rows["value"]
     if values.dtype.kind == "f" and (np.isinf(values).any() or values.nunique() > MOST_VALUES):
         rows = rows.assign(value=np.where(values > 0, np.inf, -np.inf))
@@ -170,7 +173,7 @@ def count(raw: ChunkRows, size: int, memory: int, most: int) -> Census:
     raw : ChunkRows
         The chunk as it was read.
     size, memory : int
-        The largest number of rows of the sample, and of its bytes.
+        The largest number of rows of the sample, and its largest size in bytes.
     most : int
         The largest number of rows per chunk in the sample, to limit the network traffic of many chunks.
 

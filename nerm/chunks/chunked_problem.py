@@ -89,11 +89,11 @@ class ChunkedProblem:
 
     @cached_property
     def method(self) -> Any:
-        """The module that solves, chosen by the atoms: `kinks` (rows near kinks) or `newton`.
+        """The module that solves, chosen by the atoms: `kinks` or `newton`.
 
-        Its function `work(problem, state)` returns the function of a chunk whose results the pass at
-        ``state.at`` adds up. Its function `next_state(problem, state, work, sums, tol)` returns the state
-        with a new bound and the next hypothesis.
+        Its function `work(problem, state)` returns a function of a raw chunk. The pass at ``state.at``
+        applies it to every chunk and adds up the results. Its function `next_state(problem, state, work,
+        sums, tol)` returns the state with a new bound and the next hypothesis.
         """
         atoms = [block.atom for block in self.sample.blocks]
         curved = [a for a in atoms if np.isfinite(a.facts.smoothness) and a.facts.bend is None]

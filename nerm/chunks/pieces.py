@@ -59,7 +59,7 @@ class ChunkRows:
         return int(np.shape(self.X)[0]) if np.shape(self.X) else 0
 
     def chunks(self) -> Iterator[ChunkRows]:
-        """Yield the chunk: rows in memory are a piece, too."""
+        """Yield the chunk itself, because rows in memory are a piece, too."""
         yield self
 
     def at(self, rows: Any) -> ChunkRows:

@@ -41,10 +41,10 @@ class Chunks:
     Parameters
     ----------
     source : path or list of paths, tuple or dict of arrays, dask collection, or callable
-        Files of `numpy.savez` (`nerm.chunks.save_chunk` writes them), one chunk each, or of tables; (X, y,
-        viewpoint) of arrays, which may be memory-mapped, or of dask arrays, DataFrames and Series; a dask
-        DataFrame whose target is named; or a callable that returns, on every call, an iterator over chunks,
-        each a tuple (X, y, viewpoint) or a dict with these keys and `sample_weight`.
+        Paths are files of `numpy.savez`, one chunk each (`nerm.chunks.save_chunk` writes them), or files of
+        tables. A tuple (X, y, viewpoint), or a dict with these keys and `sample_weight`, holds arrays, which
+        may be memory-mapped, or dask arrays, DataFrames and Series. A dask DataFrame needs `target`. A
+        callable must return, on every call, an iterator over chunks; each chunk is such a tuple or dict.
     memory : int, optional
         Bytes that a fit may use for rows, 1 GiB by default. A quarter of it is the limit for one chunk, for
         the sample, and for the rows that are kept between passes.

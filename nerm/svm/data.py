@@ -140,12 +140,12 @@ class NeutralSVM:
         return self.lam / 2 * float(coef @ (coef if self.kernel is None else self.gram @ coef))
 
     def sides(self, scores: Floats) -> tuple[Any, Any]:
-        """Return C^+ and C^-, summed over the last axis of `scores`."""
+        """Return C^+ and C^- of scores, (n,) or (m, n), summed over the last axis."""
         margins = self.v * scores
         return np.maximum(0, 1 - margins) @ self.u, np.maximum(0, 1 + margins) @ self.u
 
     def loss(self, scores: Floats) -> Any:
-        """Return P without the regularizer, summed over the last axis of `scores`."""
+        """Return P without the regularizer of scores, (n,) or (m, n), as `sides` does."""
         risk = np.maximum(0, 1 - self.y * scores) @ self.s
         if self.variant == "exact":
             return risk + self.eta * np.maximum(*self.sides(scores))

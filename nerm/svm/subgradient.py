@@ -92,7 +92,7 @@ def subgradient_method(
 
 
 def hinge_subgradient(t: Floats, scores: Floats) -> Floats:
-    """Return c, the shape of t, with -c t in the subdifferential of (1 - t f)_+ at f.
+    """Return c, shaped like t, for which -c t is a subgradient of (1 - t f)_+ at f.
 
     c is 1 where **t f < 1**, else 0. At t f = 1 every c in [0, 1] would be valid. The paper's formula tests
     w.x + b < 1 without t, which is an error.

@@ -266,7 +266,11 @@ def _solve_small(
 
 
 def _answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Outcome) -> Outcome:
-    """Return the answer of a condensed problem on all rows."""
+    """Return the answer of a condensed problem on all rows.
+
+    The primal value is computed on all rows; the dual bound is that of the condensed problem. If rounding
+    makes its u infeasible on all rows, the bound is computed again.
+    """
     answer = method.evaluate(found.coef, found.intercept)
     answer.iterations = found.iterations
     if found.u is not None and found.nu is not None and found.norm_gradient is not None:

@@ -150,8 +150,9 @@ class KernelRows:
     def system(self, density: Floats, ridge: Floats, tol: float) -> KernelSystem:
         """Return the Newton system H for the row curvatures `density`, (n,).
 
-        `ridge` is (lam, ..., lam, r). The previous system is returned again if lam and the set of rows with
-        positive curvature are the same and no curvature changed by more than the relative amount `tol`.
+        `ridge` is (lam, ..., lam, r), with lam and r of `nerm.solvers.newton_alm.method`. The previous system
+        is returned again if lam and the set of rows with positive curvature are the same and no curvature
+        changed by more than the relative amount `tol`.
         """
         rows = np.flatnonzero(density > 0)
         lam = float(ridge[0])

@@ -64,7 +64,8 @@ class LinearRows:
     def system(self, density: Floats, ridge: Floats, tol: float) -> LinearSystem:
         """Return the Newton system H for the row curvatures `density`, (n,).
 
-        `ridge` is (lam, ..., lam, r), (d + 1,); systems are solved to the relative accuracy `tol`.
+        `ridge` is (lam, ..., lam, r), (d + 1,), with lam and r of `nerm.solvers.newton_alm.method`. Systems
+        are solved to the relative accuracy `tol`.
         """
         return LinearSystem(self, density, ridge, tol)
 

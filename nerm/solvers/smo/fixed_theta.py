@@ -50,7 +50,7 @@ SMALLEST_TARGET = float(np.finfo(float).tiny) ** 0.5  # squares of bend / target
 
 
 class Segments:
-    """The segments of every h_i at fixed theta, for B blocks and n rows.
+    """The segments of every h_i at fixed theta, for J blocks and n rows.
 
     The segments of a row are sorted by decreasing slope, segments of width 0 last.
 
@@ -58,9 +58,9 @@ class Segments:
     ----------
     thetas : (K,) array
         theta of the two-sided term; K is 1 if there is one, else 0.
-    breaks : (n, B + 1) array
+    breaks : (n, J + 1) array
         In each row, the smallest possible a_i, then the end of each segment.
-    slopes : (n, B + 2) array
+    slopes : (n, J + 2) array
         In each row +inf, then the slope of each segment (-inf if its width is 0), then -inf.
 
     """
@@ -85,7 +85,7 @@ class Segments:
         self.slopes = np.pad(inner, ((0, 0), (1, 1)), constant_values=((0, 0), (np.inf, -np.inf)))
 
     def _filled(self, a: Floats) -> Floats:
-        """Return the length of each segment that lies below a_i, (n, B)."""
+        """Return the length of the part of each segment below a_i, (n, J)."""
         return np.clip(a[:, None] - self.breaks[:, :-1], 0.0, np.diff(self.breaks, axis=1))
 
     def multipliers(self, a: Floats, scores: Floats) -> Multipliers:
