@@ -115,7 +115,8 @@ def _start(process: Any) -> None:
             process.start()
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         must = (
-            "'time_limit' with a solver without a clock must be given solver, atoms and options that pickle"
+            "'time_limit' with a solver that does not check the time must be given solver, atoms and options "
+            "that pickle"
         )
         raise InvalidInputError(must, str(error), "Define them in a module, or use another solver") from error
 
