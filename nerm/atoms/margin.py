@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -135,11 +135,11 @@ class MarginFunction(ABC):
     @cached_property
     def derived(self) -> formula.Function:
         """The function that the formula gives, whatever methods a subclass defines by hand."""
-        if self.built_in:  # without cvxpy, which takes a second to load
-            with suppress(AttributeError, TypeError):  # a formula with functions of cvxpy itself
-                return formula.finished(self.expression(formula.MARGIN))
-        given = getattr(self, "cvxpy_expression", self.expression)
-        return formula.derive(given, getattr(self, "label", type(self).__name__))
+        try:
+            hash(self)
+        except TypeError:  # a class of one's own with a list as parameter
+            return _derived.__wrapped__(self)
+        return _derived(self)
 
     @property
     def by_hand(self) -> bool:
@@ -293,3 +293,13 @@ def _jump(function: formula.Function) -> Bools:
     """Return a mask of the breakpoints at which the slope jumps, (K,)."""
     low, high = function.jumps
     return np.asarray(high - low > KINK * (1 + np.abs(low)))
+
+
+@lru_cache(maxsize=256)
+def _derived(atom: MarginFunction) -> formula.Function:
+    """Return the function that the formula of an atom gives; equal atoms share it."""
+    if atom.built_in:  # without cvxpy, which takes a second to load
+        with suppress(AttributeError, TypeError):  # a formula with functions of cvxpy itself
+            return formula.finished(atom.expression(formula.MARGIN))
+    given = getattr(atom, "cvxpy_expression", atom.expression)
+    return formula.derive(given, getattr(atom, "label", type(atom).__name__))
