@@ -122,7 +122,9 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
 
 
 def _check_size(path: Any, archive: zipfile.ZipFile, limit: int) -> None:
-    """Raise an error if the file would unpack to more than `limit` bytes, or its header to 1/20 of them.
+    """Raise an error if the file would unpack to more than `limit` bytes.
+
+    The same holds if its header alone would unpack to more than `limit` / 20 bytes.
 
     The sizes stated in the zip directory are sufficient: `zipfile` unpacks no member beyond its stated size.
     """

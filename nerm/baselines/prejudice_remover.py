@@ -128,7 +128,10 @@ class Prejudice:
         return [X @ w for X, w in zip(self.X, weights.reshape(2, -1), strict=True)]
 
     def divergence(self, scores: list[Floats]) -> tuple[float, Floats]:
-        """Return sum_s c_s KL(Bern(q_s) || Bern(r)), and its derivatives a_s in c_s q_s, (2,)."""
+        """Return sum_s c_s KL(Bern(q_s) || Bern(r)), and its derivative with respect to each c_s q_s, (2,).
+
+        c_s is the size of group s, q_s the mean probability in it, r the mean probability of all rows.
+        """
         # Compute 1 - q as a mean too: near q = 1 the subtraction would lose all digits.
         q = np.array([[expit(-z).mean(), expit(z).mean()] for z in scores])
         r = self.sizes @ q / self.sizes.sum()

@@ -230,7 +230,9 @@ def _completed(parts: Parts, shares: list[Floats], q: Floats) -> Iterator[list[F
 def _split(parts: Parts, mu: float, q: Floats) -> list[Floats]:
     """Return one share of q per part.
 
-    The shares are optimal for one part and nearly optimal for several built-in norms. Otherwise all are 0.
+    The shares need not add up to q: `_completed` adds the remainder. If there is only one part, its share is
+    optimal. If there are several and all are built-in norms, the shares are nearly optimal. In all other
+    cases every share is 0. `mu` is the weight of the squared l2 norm.
     """
     if len(parts) == 1:
         (weight, atom), scale = parts[0], mu or 1e-3

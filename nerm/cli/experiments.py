@@ -139,7 +139,10 @@ def reproduce(console: Console, which: str, results: str | None, figure: str | N
 
 
 def _save_figure(draw: Callable[[], Any], path: str | None) -> None:
-    """Write the figure of the Axes that `draw` returns, if there is a path, or nothing by half."""
+    """If `path` is given, write the figure of the first Axes that `draw` returns.
+
+    After an error no incomplete file is left.
+    """
     if path is not None:
         with write_atomically(path) as file:
             draw()[0].figure.savefig(file, dpi=150, format=Path(path).suffix[1:])

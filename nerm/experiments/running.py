@@ -131,8 +131,8 @@ def run_jobs(
         All jobs. They run sorted by repetition and fold, so that the estimate of the remaining time is based
         on all data sets and methods.
     measured
-        Columns of the table that follow those of the places; status, reason and seconds are added. A value
-        that a row does not have is nan.
+        Names of the columns that the jobs compute. The table has first the columns that identify a row
+        (`Job.places`), then these, then status, reason and seconds. A value that a row does not have is nan.
     settings
         The name of the experiment and all its settings, as JSON values. A file with other settings is
         refused.

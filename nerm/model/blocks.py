@@ -228,7 +228,10 @@ class ObjectiveValue:
         return self.total
 
     def with_thetas(self, thetas: Iterable[float]) -> ObjectiveValue:
-        """Return a copy with one theta per two-sided neutrality term, in the order of the terms."""
+        """Return a copy in which the two-sided neutrality terms have these thetas, in their order.
+
+        Theta is the weight of C+ in a term (`TermValue`).
+        """
         rest = iter(thetas)
         terms = (t if t.plus is None else replace(t, theta=float(next(rest))) for t in self.terms)
         return replace(self, terms=tuple(terms))

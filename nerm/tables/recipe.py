@@ -378,8 +378,9 @@ def learn_features(sample: Any, levels: Mapping[str, set[str] | None]) -> TableF
     sample
         A DataFrame of strings.
     levels
-        By column name, all values that occur in the whole table, or None. For each value that the sample
-        lacks, a copy of its first row with this value is added before the coding is learned.
+        For each column name, all values in the whole table, or None if there are too many to list. For each
+        listed value that is not in the sample, a copy of the sample's first row, with this value in the
+        column, is added before the coding is learned.
     """
     copies = []
     for name, words in levels.items():

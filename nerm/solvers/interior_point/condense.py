@@ -235,10 +235,11 @@ def _solve_small(
     limit: int,
     is_nested: bool,
 ) -> tuple[Outcome, float]:
-    """Solve a condensed problem; return the answer on all rows and its score error.
+    """Solve a condensed problem; return the answer on all rows and a score error.
 
-    If `is_nested`, the problem is condensed again when its scores change little. The other arguments are
-    those of `minimise` and `Start`.
+    The score error is the expected mean error of the scores at the last condensation. If `is_nested`, a
+    problem with enough rows is condensed again as soon as a step changes its scores little. The other
+    arguments are those of `minimise` and `Start`.
     """
     tuning = method.tuning
     inner = method.on(small.arrays)

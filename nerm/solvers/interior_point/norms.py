@@ -375,11 +375,12 @@ class Penalty:
         return float(0.5 * self.lam * (w @ w) + sum(norms))
 
     def conjugate(self, g: Floats, bound: float) -> float:
-        """Return the amount by which g = X'c + sum omega u lowers the bound n D.
+        """Return the amount by which g = X'c + sum omega u lowers the dual bound in sum form.
 
-        It is ||g||^2 / (2 lam). An auxiliary ridge is no part of the problem. So all dual variables are
-        shrunk until the norms can absorb g, and `bound`, the dual bound without this amount, shrinks with
-        them.
+        `bound` is the dual bound without this amount. If the ridge is part of the problem, the amount is
+        ||g||^2 / (2 lam). If it is auxiliary, let rho be the largest quotient (dual norm of g in a group) /
+        omega. Dividing all dual variables by 1 + rho makes them feasible and lowers the bound by at most
+        rho `|bound|`, which is returned.
         """
         if not self.auxiliary:
             return float(g @ g) / (2 * self.lam)

@@ -407,9 +407,10 @@ class PredictorCorrector:
     ) -> Callable[[Floats, Floats, Floats, Floats], Direction]:
         """Factor the Newton system; return a function that solves it.
 
-        The function maps the parts of the right-hand side to a `Direction`: (X, 1)'h, (d + 1,); the changes
-        of the block values, (J,); the required changes r of nu sigma, (K, 2); and the part of the norms,
-        (d,).
+        The function takes four parts of the right-hand side and returns a `Direction`. The parts are
+        (X, 1)'h, (d + 1,); the part of the change of each block value that does not depend on (dw, db),
+        (J,); the required changes of the products nu sigma, (K, 2); and sum omega k of the norms, (d,)
+        (`nerm.solvers.interior_point.norms`).
         """
         arrays = self.arrays
         d = len(state.coef)
