@@ -171,13 +171,14 @@ def crossings(difference: Pointwise) -> Floats:
     """Return the points at which a function changes its sign, by bisection between points of a grid."""
     with np.errstate(all="ignore"):
         signs = np.sign(difference(GRID))
-        change = np.flatnonzero(signs[1:] * signs[:-1] < 0)
-        low, high, left = GRID[change], GRID[change + 1], signs[change]
+        known = np.flatnonzero(np.abs(signs) == 1)  # the function may be 0 at single points or on intervals
+        change = np.flatnonzero(signs[known[1:]] != signs[known[:-1]])
+        low, high, left = GRID[known[change]], GRID[known[change + 1]], signs[known[change]]
         for _ in range(200):
             middle = 0.5 * (low + high)
             same = np.sign(difference(middle)) == left
             low, high = np.where(same, middle, low), np.where(same, high, middle)
-    return np.union1d(GRID[signs == 0], high) if len(GRID[signs == 0]) < 10 else high
+    return np.asarray(high)
 
 
 def outer(

@@ -148,7 +148,13 @@ class JetFunction:
         place, low, high = bracket(self, r, ridge, step)
         points, slopes = self._table
         table = ridge * points + step * slopes
-        m = np.clip(np.interp(r, table, points), low, high)
+        # At an end slope take the point nearest to 0 that has it: u m - phi(m) loses digits far away.
+        first, last = (
+            points[np.searchsorted(table, table[-1])],
+            points[np.searchsorted(table, table[0], "right") - 1],
+        )
+        m = np.where(r >= table[-1], first, np.where(r <= table[0], last, np.interp(r, table, points)))
+        m = np.clip(m, low, high)
         k = np.clip(np.searchsorted(table, r), 1, len(points) - 1)
         low, high = np.maximum(low, points[k - 1]), np.minimum(high, points[k])
         left = np.flatnonzero((place % 2 == 0) & (r > table[0]) & (r < table[-1]))

@@ -79,10 +79,11 @@ class PiecewiseQuadratic:
             roots = _short(one[k, 0] + _roots(*gap))
             cuts.append(roots[(roots > low) & (roots < high)])
         cut = np.unique(np.concatenate(cuts))
-        first, second = (f.pieces[np.searchsorted(f.breaks, _inside(cut))] for f in (self, other))
         points = _inside(cut)
-        larger = _values(first, points) >= _values(second, points)
-        return _simplified(cut, np.where(larger[:, None], first, second))
+        first, second = (f.pieces[np.searchsorted(f.breaks, points)] for f in (self, other))
+        # inside a piece the difference does not change its sign, but it may be 0 at one point
+        lead = sum(_values(first, at) - _values(second, at) for at in (points, _inside(cut, 0.3)))
+        return _simplified(cut, np.where((lead >= 0)[:, None], first, second))  # type: ignore[index]
 
     def square(self) -> PiecewiseQuadratic | None:
         """Return f^2, or None if f is not piecewise linear."""
@@ -234,12 +235,12 @@ class HingeSum:
         return self._solve(z, 1.0, step)
 
 
-def _inside(breaks: Floats) -> Floats:
-    """Return one point inside each piece, (K + 1,)."""
+def _inside(breaks: Floats, share: float = 0.5) -> Floats:
+    """Return one point inside each piece, (K + 1,); `share` is its relative place."""
     if not len(breaks):
-        return np.zeros(1)
-    first, last = breaks[0] - 1.0 - abs(breaks[0]), breaks[-1] + 1.0 + abs(breaks[-1])
-    return np.concatenate([[first], 0.5 * (breaks[1:] + breaks[:-1]), [last]])
+        return np.array([share])
+    first, last = breaks[0] - 2 * share * (1 + abs(breaks[0])), breaks[-1] + 2 * share * (1 + abs(breaks[-1]))
+    return np.concatenate([[first], breaks[:-1] + share * np.diff(breaks), [last]])
 
 
 def _values(pieces: Floats, m: Floats) -> Floats:
