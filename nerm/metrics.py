@@ -1,9 +1,9 @@
 """Measures of quality and of neutrality as plain functions of scores, and their registry.
 
-Scores f, viewpoints v, labels y and sample weights are (n,) arrays. Scores and viewpoints are real numbers.
-The prediction is +1 if the score is positive, else -1, and the sign of a viewpoint is defined in the same
-way. If the viewpoint has two values that are not numbers, such as group names, the larger value is +1, as in
-the classifiers. Sample weights count as multiplicities: a row of weight 2 is two rows.
+Scores f, viewpoints v, labels y and sample weights are (n,) arrays. The prediction is +1 if the score is
+positive, else -1. A viewpoint of two different values (numbers, booleans, strings) is two groups, and the
+larger value is +1, as everywhere in nerm (`nerm.viewpoint`); of a real-valued viewpoint the sign counts, with
+0 as -1. Sample weights count as multiplicities: a row of weight 2 is two rows.
 
 C_sgn (:func:`neutrality_risk`) is the paper's measure. It is *uncentred*: it need not be 0 if predictions and
 viewpoint are independent. Compare it with demographic parity (:func:`calders_verwer_score`) and mutual
@@ -26,7 +26,8 @@ from nerm import weights as neutrality_weights
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
 from nerm.typing import Bools, Floats
-from nerm.validation import as_labels, as_scores, as_sides, as_weights, check_known
+from nerm.validation import as_labels, as_scores, as_weights, check_known
+from nerm.viewpoint import as_numbers, as_sides
 
 __all__ = ["METRICS", "Metric", "Report", "make_neutrality_scorer", "relaxed_neutrality_risk", "report"]
 
@@ -254,14 +255,14 @@ def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> f
     1.0
     """
     f, v, w = _aligned(scores, viewpoint, sample_weight)
-    return float(abs(w @ (sign(f) * sign(v))) / w.sum())
+    return float(abs(w @ (sign(f) * v)) / w.sum())
 
 
 @measure("what C_sgn would be under independence")
 def _neutrality_risk_if_independent(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return `|E sign v| |E sign f|`, the value of C_sgn if sign f and sign v were independent."""
     f, v, w = _aligned(scores, viewpoint, sample_weight)
-    return float(abs(w @ sign(v)) * abs(w @ sign(f)) / w.sum() ** 2)
+    return float(abs(w @ v) * abs(w @ sign(f)) / w.sum() ** 2)
 
 
 @measure(
@@ -387,7 +388,8 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
     >>> relaxed_neutrality_risk([0.5, 0.5, -0.5, 0.5], [1, 1, 1, 1], Hinge())
     1.25
     """
-    f, v, w = _aligned(scores, viewpoint, sample_weight)
+    f, w = _scored(scores, sample_weight)
+    v = as_numbers(viewpoint, len(f), w > 0)
     plus, minus = (w @ np.asarray(surrogate.value(side * v * f), dtype=float) for side in (1.0, -1.0))
     return float(max(plus, minus) / w.sum())
 
@@ -526,22 +528,12 @@ def _score(
 ) -> float:
     """Return the absolute value of a measure, after `threshold` is subtracted from the response.
 
-    It is a function of the module, not a closure, so that scorers can be pickled for worker processes. Two
-    viewpoints of one sign are groups and become -1 and +1. More of one sign do not determine the groups,
-    unless all are -1, 0 or 1.
+    It is a function of the module, not a closure, so that scorers can be pickled for worker processes.
     """
     if viewpoint is None:
         do = "Pass params={'viewpoint': v} to cross_validate, or viewpoint=v to GridSearchCV.fit"
         raise InvalidInputError("a neutrality scorer must be given the viewpoint", "none", do)
-    v = as_sides(viewpoint, np.size(response))
-    groups = np.unique(v)
-    if len(np.unique(sign(groups))) == 1 and not np.isin(groups, (-1, 0, 1)).all():
-        if len(groups) != 2:
-            must = "a neutrality scorer must be given numbers of both signs, or two groups"
-            got = f"{len(groups)} values, first {groups[:1].tolist()[0]!r}"
-            do = "Code the viewpoint as -1 and +1, so that every fold can be read"
-            raise InvalidInputError(must, got, do)
-        v = np.where(v == groups[1], 1.0, -1.0)
+    v = as_numbers(viewpoint, np.size(response))
     scores = np.asarray(response, dtype=float) - threshold
     if callable(metric):
         return abs(float(metric(scores, v, sample_weight=sample_weight)))
@@ -559,9 +551,9 @@ def _scored(scores: Any, sample_weight: Any) -> tuple[Floats, Floats]:
 
 
 def _aligned(scores: Any, viewpoint: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
-    """Check scores, viewpoint and weights, and return them as vectors, (n,) each."""
+    """Check scores, viewpoint and weights, and return them, (n,) each; the viewpoint is -1 or +1."""
     f, w = _scored(scores, sample_weight)
-    return f, as_sides(viewpoint, len(f)), w
+    return f, as_sides(viewpoint, len(f), w > 0), w
 
 
 def _labels(y: Any, n: int) -> Floats:
@@ -580,7 +572,7 @@ def _rate_difference(weights: str, y: Any, scores: Any, viewpoint: Any, sample_w
     f, v, w = _aligned(scores, viewpoint, sample_weight)
     labels = None if y is None else _labels(y, len(f))
     try:
-        return _agreement(weights, labels, f, sign(v), w)
+        return _agreement(weights, labels, f, v, w)
     except InvalidInputError as error:
         must, got, _ = error.parts
         do = "Use data where both groups are seen, or another measure"

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Sized
 from contextlib import contextmanager
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
@@ -167,33 +168,14 @@ def check_present(values: Array, name: str) -> None:
 def distinct(values: Array, name: str, what: str = "values") -> Array:
     """Return the sorted distinct values; raise an error if they cannot be sorted."""
     try:
+        if values.dtype.kind in "biuf" and values.size:
+            ends = np.unique([values.min(), values.max()])
+            if np.isin(values, ends).all():  # without sorting all values
+                return ends
         return np.unique(values)
     except TypeError:
         must, got = f"{name!r} must hold {what} of one type", f"mixed types, first {values[0]!r}"
         raise InvalidInputError(must, got, f"Convert the {what}, or drop missing ones") from None
-
-
-def as_sides(values: Any, n: int, name: str = "viewpoint") -> Floats:
-    """Return a viewpoint as floats, (n,): numbers unchanged, two groups of strings as -1 and +1.
-
-    Two distinct integers that are both positive, or both not positive, are also groups. The larger value is
-    +1.
-
-    >>> as_sides(["m", "f", "m"], 3), as_sides([1, 2, 2], 3), as_sides([0.5, -2.0, 0.5], 3)
-    (array([ 1., -1.,  1.]), array([-1.,  1.,  1.]), array([ 0.5, -2. ,  0.5]))
-    """
-    array = flat(values, n, name, f"entry for each of the {n} rows")
-    check_present(array, name)
-    seen = distinct(array, name)
-    words = array.dtype.kind in "USM" or isinstance(seen[0], str | bytes)
-    vector = np.where(array == seen[-1], 1.0, -1.0) if words else as_vector(values, n, name)
-    if len(seen) == 2 and array.dtype.kind in "iu" and (vector > 0).any() == (vector > 0).all():
-        return np.where(array == seen[1], 1.0, -1.0)
-    if words and len(seen) != 2:
-        got = f"{len(seen)} values, first {seen[:1].tolist()[0]!r}"
-        do = "Set one group against the rest, as in viewpoint == value"
-        raise InvalidInputError(f"{name!r} must hold two groups, or real numbers", got, do)
-    return vector
 
 
 def as_weights(values: Any, n: int, name: str) -> Floats:
@@ -211,6 +193,32 @@ def as_weights(values: Any, n: int, name: str) -> Floats:
     return weights
 
 
+def as_values(given: Any, n: int, name: str, what: str = "entry") -> Array:
+    """Return labels or groups as an (n,) array; raise an error if they are missing, dates or not scalars."""
+    if np.ma.is_masked(given):
+        raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop these rows")
+    try:
+        array = np.asarray(given.toarray() if sp.issparse(given) else given)
+    except ValueError as error:
+        must, got = f"{name!r} must be a vector with one {what} per row", f"{type(given).__name__} ({error})"
+        raise InvalidInputError(must, got, "Flatten it") from None
+    values = flat(None if given is None else array, n, name, f"{what} for each of the {n} rows")
+    check_present(values, name)
+    kind, first = values.dtype.kind, values[0] if n else None
+    got, do = "", "Pass one column of it"
+    if kind == "V" or isinstance(first, tuple | list | dict):
+        got = f"records with {', '.join(values.dtype.names or ())}".removesuffix(" with ")
+    elif kind in "Mm" or isinstance(first, date | timedelta):
+        got, do = "dates", f"Compare them with one date, as in {name} < date"
+    elif kind == "c":
+        got, do = "complex numbers", "Use their real part"
+    if got:
+        raise InvalidInputError(f"{name!r} must hold classes or real numbers", got, do)
+    if kind == "f":
+        check_finite(values, name)
+    return values
+
+
 def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     """Return the labels as -1 and +1, (n,), and the two original classes in sorted order, (2,).
 
@@ -219,20 +227,7 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     >>> as_labels(["no", "yes", "no"], 3)
     (array([-1.,  1., -1.]), array(['no', 'yes'], dtype='<U3'))
     """
-    if np.ma.is_masked(y):
-        raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop these rows")
-    try:
-        given = np.asarray(y.toarray() if sp.issparse(y) else y)
-    except ValueError as error:
-        must, got = f"{name!r} must be a vector of labels", f"{type(y).__name__} ({error})"
-        raise InvalidInputError(must, got, "Flatten it") from None
-    labels = flat(None if y is None else given, n, name, f"label for each of the {n} rows")
-    if labels.dtype.kind == "c":
-        must = f"{name!r} must hold labels, not complex numbers"
-        raise InvalidInputError(must, str(labels[0]), "Use its real part")
-    if labels.dtype.kind == "f":
-        check_finite(labels, name)
-    check_present(labels, name)
+    labels = as_values(y, n, name, "label")
     classes = distinct(labels, name, "labels")
     if len(classes) != 2:
         shown = ", ".join(repr(c) for c in classes[:5].tolist()) + (", …" if len(classes) > 5 else "")

@@ -4,10 +4,14 @@ A viewpoint is an array; a column of X (its name, its position, or `Column`, whi
 callable g; a fitted estimator (its decision function); or `Learned`, an estimator together with the separate
 sample to fit it on.
 
-`resolve` takes numbers. `resolve_terms`, for the estimators, also takes groups: two values become -1 and +1,
-more than two become one viewpoint per value (that value against the rest).
+Every function of nerm that is given a viewpoint reads it here, in one way. Two different values (numbers,
+booleans or strings) are two groups and become -1 and +1; the larger value is +1. More than two floats are
+real numbers and are used unchanged, as are the values of a callable or an estimator. More than two integers
+or strings are groups: an estimator has one neutrality term per group (that group against the rest), and every
+other function raises an error.
 """
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +20,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
+from nerm.signs import sign
 from nerm.typing import Array, Floats
-from nerm.validation import as_pandas, as_vector, check_present, column_position, distinct, flat
+from nerm.validation import as_pandas, as_values, as_vector, column_position, distinct
 
-__all__ = ["Column", "Learned", "resolve", "resolve_terms"]
+__all__ = ["Column", "Learned", "Viewpoints", "as_numbers", "as_sides", "resolve", "resolve_terms"]
 
 DEFAULT = "viewpoint"
 MOST_VALUES = 50  # the largest number of distinct values that are read as groups
@@ -100,7 +105,127 @@ class Learned:
         return clone(self.estimator).fit(self.X, self.labels)
 
 
-def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, Floats]:
+class Viewpoints(dict[str, Floats]):
+    """Viewpoints that were read: a float vector, (n,), for each name.
+
+    Attributes
+    ----------
+    groups : dict of tuple
+        For each viewpoint that was read as two groups, the values that became -1 and +1.
+
+    >>> resolve({"sex": ["m", "f", "m"], "score": [0.5, -1.5, 2.0]}, None, 3).groups
+    {'sex': ('f', 'm')}
+    """
+
+    def __init__(self, views: Any = (), groups: Any = ()) -> None:
+        super().__init__(views)
+        self.groups: dict[str, tuple[Any, Any]] = dict(groups)
+
+
+def shown_groups(groups: Mapping[str, tuple[Any, Any]]) -> str:
+    """Return text that says which value is -1 and which is +1; empty if they are -1 and +1 themselves.
+
+    >>> shown_groups({"sex": ("f", "m"), "party": (-1, 1)})
+    "sex: 'f' is -1, 'm' is +1"
+    """
+    named = ((name, pair) for name, pair in groups.items() if pair != (-1, 1))
+    return "; ".join(f"{name}: {low!r} is -1, {high!r} is +1" for name, (low, high) in named)
+
+
+def positive_values(name: str, seen: Array, of: str, *, several: bool, real: bool = False) -> dict[str, Any]:
+    """Return the value that is +1 in each neutrality term of a viewpoint; None if its numbers are used.
+
+    Parameters
+    ----------
+    name, of : str
+        The name of the viewpoint, and its label in messages.
+    seen : array
+        The different values, sorted.
+    several : bool
+        Whether more than two groups become one term per group; otherwise they are an error.
+    real : bool
+        Whether more than two values are numbers of any type, as for a callable.
+    """
+    first = seen[:1].tolist()[0]
+    if len(seen) == 1:
+        do = "A constant viewpoint says nothing about neutrality: choose another, or use none"
+        raise InvalidInputError(f"{of!r} must take at least two values", f"a single value, {first!r}", do)
+    if len(seen) == 2:
+        return {name: seen[1]}
+    if real or np.array(seen.tolist()).dtype.kind == "f":
+        return {name: None}
+    if not several:
+        must, got = f"{of!r} must hold two groups, or real numbers", f"{len(seen)} values, first {first!r}"
+        do = "Set one group against the rest, as in v == value; if they are numbers, convert them to float"
+        raise InvalidInputError(must, got, do)
+    if len(seen) > MOST_VALUES:
+        must = f"{of!r} must have at most {MOST_VALUES} different values to be read as groups"
+        do = "Convert it to float to use it as a real-valued viewpoint, or merge values"
+        raise InvalidInputError(must, f"{len(seen)}", do)
+    return {f"{name}={value}": value for value in seen.tolist()}
+
+
+def warn_uncentred(of: str, v: Floats, stacklevel: int, *, real: bool = False) -> None:
+    """Warn if 0 seems to be no meaningful origin of a real-valued viewpoint v, (n,).
+
+    This is so if no value is negative or none is positive, or if the mean exceeds the standard deviation. If
+    `real`, v comes from a callable or an estimator, whose sign has a meaning: the mean is not compared.
+    """
+    mean, spread = float(v.mean()), float(v.std())
+    if v.min() >= 0 or v.max() <= 0 or (abs(mean) > spread and not real):
+        numbers = f"{of!r} is read as real numbers of mean {mean:.4g} and standard deviation {spread:.4g}"
+        cure = "Pass v - v.mean() to be neutral to its size, or v > threshold for two groups"
+        text = f"{numbers}. It is not centred, so that neutral scores may still follow it. {cure}."
+        warnings.warn(text, UserWarning, stacklevel=stacklevel)
+
+
+def as_numbers(viewpoint: Any, n: int, among: Any = slice(None)) -> Floats:
+    """Return one viewpoint as numbers, (n,): two groups as -1 and +1, real numbers unchanged.
+
+    A single integer or boolean, such as the 0 of a fold in which 1 does not occur, becomes its sign. `among`
+    are the rows whose values define the groups.
+
+    >>> as_numbers(["m", "f", "m"], 3), as_numbers([0, 1, 1], 3), as_numbers([0.5, -2.0, 3.0], 3)
+    (array([ 1., -1.,  1.]), array([-1.,  1.,  1.]), array([ 0.5, -2. ,  3. ]))
+    """
+    values = as_values(viewpoint, n, DEFAULT)
+    seen = distinct(values[among], DEFAULT)
+    if len(seen) < 2 and values.dtype.kind in "biuf":
+        return values.astype(float) if values.dtype.kind == "f" else sign(values)
+    return _coded(values, positive_values(DEFAULT, seen, DEFAULT, several=False)[DEFAULT], DEFAULT)
+
+
+def as_sides(viewpoint: Any, n: int, among: Any = slice(None)) -> Floats:
+    """Return the side of each row, -1 or +1, (n,): one of two groups, or the sign of a real number.
+
+    >>> as_sides(["m", "f", "m"], 3), as_sides([1, 2, 2], 3), as_sides([0.5, -2.0, 3.0], 3)
+    (array([ 1., -1.,  1.]), array([-1.,  1.,  1.]), array([ 1., -1.,  1.]))
+    """
+    v = as_numbers(viewpoint, n, among)
+    sides, seen = sign(v), v[among]
+    if (seen != seen[:1]).any() and len(np.unique(sides[among])) == 1:
+        must = f"{DEFAULT!r} must hold numbers of both signs, or two groups"
+        got = f"{len(np.unique(seen))} values, first {seen.min()}"
+        raise InvalidInputError(must, got, "Pass v - v.mean(), or v > threshold for two groups")
+    return sides
+
+
+def known_sides(viewpoint: Any, n: int, groups: Any, name: str = DEFAULT) -> Floats:
+    """Return the side of each row, -1 or +1, (n,), for two groups that are known from other rows.
+
+    >>> known_sides(["m", "m"], 2, ("f", "m"))
+    array([1., 1.])
+    """
+    values = as_values(viewpoint, n, name)
+    strange = np.flatnonzero((values != groups[0]) & (values != groups[1]))
+    if len(strange):
+        must = f"{name!r} must hold the groups seen in fit, {groups[0]!r} and {groups[1]!r}"
+        got = f"{values[strange].tolist()[0]!r} at index {strange[0]}"
+        raise InvalidInputError(must, got, "Code the groups as in fit")
+    return _coded(values, groups[1], name)
+
+
+def resolve(viewpoint: Any, X: Any, n: int, known: Mapping[str, Any] | None = None) -> Viewpoints:
     """Return every viewpoint by name as a float vector of length n; a single one is called "viewpoint".
 
     Parameters
@@ -111,32 +236,24 @@ def resolve(viewpoint: Any, X: Any, n: int) -> dict[str, Floats]:
         The rows, for viewpoints that are functions of them.
     n : int
         The number of rows.
+    known : dict of tuple, optional
+        `groups` of a problem, to read other rows as it did: by its two groups, or as numbers if it has none.
 
     Examples
     --------
-    >>> resolve(lambda X: X[:, 0], np.array([[2.0], [-1.0]]), 2)
-    {'viewpoint': array([ 2., -1.])}
+    >>> resolve(lambda X: X[:, 0], np.array([[2.0], [-1.0], [0.5]]), 3)
+    {'viewpoint': array([ 2. , -1. ,  0.5])}
+    >>> resolve([False, True, True], None, 3)
+    {'viewpoint': array([-1.,  1.,  1.])}
     """
-    resolved = {}
-    for name, given, label in _by_name(viewpoint):
-        if isinstance(given, Column) and given.drop:
-            do = "Drop the column from X yourself and pass it as an array; estimators can do it for you"
-            raise InvalidInputError("a problem uses all columns of X", f"{given!r}", do)
-        values, of = _evaluate(given, X, label)
-        if hasattr(given, "predict") and np.ndim(values) == 2:
-            must, got = f"{label!r} must predict two classes", f"{np.shape(values)[1]} classes"
-            raise InvalidInputError(must, f"an estimator with {got}", "Pass one viewpoint per class")
-        resolved[name] = as_vector(values, n, of)
-    return resolved
+    return _resolved(viewpoint, X, n, several=False, known=known)
 
 
-def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> dict[str, Floats]:
+def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> Viewpoints:
     """Return the viewpoints of an estimator's neutrality terms by name, each a float vector of length n.
 
-    Strings, booleans, categories and integers are groups; so is any array of two different values. Two groups
-    become -1 and +1 (the larger value is +1), more become one viewpoint per value. Other real numbers, and
-    the values of a callable or an estimator, are used as they are. A DataFrame or a two-dimensional array
-    has one viewpoint per column.
+    They are read as in `resolve`, but more than two integers or strings become one viewpoint per value. A
+    DataFrame or a two-dimensional array has one viewpoint per column.
 
     Parameters
     ----------
@@ -153,28 +270,49 @@ def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> d
     >>> resolve_terms([0, 1, 1], None, 3), resolve_terms([0.5, -1.5, 2.0], None, 3)
     ({'viewpoint': array([-1.,  1.,  1.])}, {'viewpoint': array([ 0.5, -1.5,  2. ])})
     """
-    terms: dict[str, Floats] = {}
+    return _resolved(viewpoint, X, n, several=True, among=among)
+
+
+def _resolved(
+    viewpoint: Any, X: Any, n: int, *, several: bool, among: Any = slice(None), known: Any = None
+) -> Viewpoints:
+    """Evaluate and read every viewpoint; the arguments are those of `resolve` and `resolve_terms`."""
+    found = Viewpoints()
     for name, given, label in _by_name(viewpoint):
+        if isinstance(given, Column) and given.drop and not several:
+            do = "Drop the column from X yourself and pass it as an array; estimators can do it for you"
+            raise InvalidInputError("a problem uses all columns of X", f"{given!r}", do)
         values, of = _evaluate(given, X, label)
-        if not callable(given) and not hasattr(given, "predict"):
-            found = _groups(name, np.asarray(values), n, of, among)
-        elif hasattr(given, "classes_") and np.ndim(values) == 2:
-            columns = zip(given.classes_, np.asarray(values).T, strict=True)
-            found = {f"{name}={value}": as_vector(column, n, of) for value, column in columns}
-        else:
-            found = {name: as_vector(values, n, of)}
-        if twice := sorted(found.keys() & terms.keys()):
-            must = "neutrality terms must have different names"
-            raise InvalidInputError(must, f"{twice[0]!r} twice", "Rename a viewpoint")
-        terms.update(found)
-    for name, v in terms.items():
-        seen = v[among]
-        if (seen == seen[0]).all():
-            shown = f"{seen[0]:g}" if v.dtype.kind == "f" else repr(seen[:1].tolist()[0])
-            must = f"{name!r} must take at least two values"
-            do = "A constant viewpoint says nothing about neutrality: choose another or fit without one"
-            raise InvalidInputError(must, f"{shown} in each of the {len(seen)} rows", do)
-    return terms
+        columns = {name: values}
+        if hasattr(given, "classes_") and np.ndim(values) == 2:
+            if not several:
+                must, got = f"{label!r} must predict two classes", f"{np.shape(values)[1]} classes"
+                raise InvalidInputError(must, f"an estimator with {got}", "Pass one viewpoint per class")
+            pairs = zip(given.classes_, np.asarray(values).T, strict=True)
+            columns = {f"{name}={value}": column for value, column in pairs}
+        real = callable(given) or hasattr(given, "predict")
+        for part, column in columns.items():
+            values = as_values(column, n, of)
+            if known is not None:
+                pair = known.get(part)
+                found[part] = _coded(values, None, of) if pair is None else known_sides(values, n, pair, of)
+                continue
+            seen = distinct(values[among], of)
+            if len(seen) == 2:
+                found.groups[part] = tuple(seen.tolist())
+            for term, value in positive_values(part, seen, of, several=several, real=real).items():
+                if term in found:
+                    must = "neutrality terms must have different names"
+                    raise InvalidInputError(must, f"{term!r} twice", "Rename a viewpoint")
+                found[term] = _coded(values, value, of)
+                if value is None:
+                    warn_uncentred(of, found[term][among], 6 if several else 7, real=real)
+    return found
+
+
+def _coded(values: Array, positive: Any, of: str) -> Floats:
+    """Return +1 where a value is the positive one and -1 elsewhere, (n,); its numbers if this is None."""
+    return as_vector(values, len(values), of) if positive is None else np.where(values == positive, 1.0, -1.0)
 
 
 def dropped_columns(viewpoint: Any, X: Any) -> tuple[int, ...]:
@@ -250,21 +388,3 @@ def _estimated(estimator: Any, X: Any, name: str) -> Floats:
         probabilities = np.asarray(estimator.predict_proba(X))
         return 2 * (probabilities[:, 1] if probabilities.shape[1] == 2 else probabilities) - 1
     return np.asarray(estimator.predict(X))
-
-
-def _groups(name: str, values: Array, n: int, of: str, among: Any) -> dict[str, Floats]:
-    """Return the viewpoints of an array: numbers, two groups as -1/+1, or one viewpoint per group."""
-    values = flat(values, n, of, f"entry for each of the {n} rows")
-    check_present(values, of)
-    if values.dtype.kind == "f":
-        values = as_vector(values, n, of)
-    seen = distinct(values[among], of)
-    if len(seen) == 2:
-        return {name: np.where(values == seen[1], 1.0, -1.0)}
-    if len(seen) == 1 or values.dtype.kind == "f":
-        return {name: values}
-    if len(seen) > MOST_VALUES:
-        must = f"{of!r} must have at most {MOST_VALUES} different values to be read as groups"
-        do = "Convert it to float to use it as a real-valued viewpoint, or merge values"
-        raise InvalidInputError(must, f"{len(seen)}", do)
-    return {f"{name}={value}": np.where(values == value, 1.0, -1.0) for value in seen.tolist()}

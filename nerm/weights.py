@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 
 from nerm.errors import InvalidInputError
-from nerm.signs import sign
 from nerm.typing import Floats
-from nerm.validation import as_signs, as_vector, as_weights, check_finite, check_known, check_present, flat
+from nerm.validation import as_signs, as_weights, check_finite, check_known, check_present, flat
+from nerm.viewpoint import as_sides
 
 
 def uniform_weights(viewpoint: Any) -> Floats:
@@ -41,7 +41,7 @@ def balanced_weights(viewpoint: Any, sample_weight: Any = None) -> Floats:
     Parameters
     ----------
     viewpoint : array-like of shape (n,)
-        Only its signs matter.
+        Two groups, or real numbers of which only the signs matter (`nerm.viewpoint`).
     sample_weight : array-like of shape (n,), optional
         Weights s with which the frequency P is computed; a row of weight 2 counts as two rows. The total
         weight of row i is then s_i u_i.
@@ -121,7 +121,7 @@ def within(strata: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     >>> within(["a", "a", "a", "b", "b"], [1, -1, -1, 1, -1])
     array([1.5 , 0.75, 0.75, 1.  , 1.  ])
     """
-    v = _signs(viewpoint)
+    v = as_sides(viewpoint, np.size(viewpoint))
     s = as_weights(sample_weight, len(v), "sample_weight")
     labels = flat(strata, len(v), "strata", f"entry for each of the {len(v)} rows")
     check_present(labels, "strata")
@@ -160,18 +160,13 @@ def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> 
     return function(**{name: given[name] for name in inspect.signature(function).parameters})
 
 
-def _signs(viewpoint: Any) -> Floats:
-    """Check that the viewpoint is finite, and return its signs, (n,)."""
-    return sign(as_vector(viewpoint, np.size(viewpoint), "viewpoint"))
-
-
 def _balance(viewpoint: Any, sample_weight: Any, y: Any = None, label: int = 0) -> Floats:
     """Return weights u, (n,), that give both groups v <= 0 and v > 0 half of the total weight sum_i s_i.
 
     The weight of a group is the sum of s_i u_i over its rows; u is constant in each group. s are the sample
     weights. If labels `y` are given, u is 0 where y is not `label`.
     """
-    v = _signs(viewpoint)
+    v = as_sides(viewpoint, np.size(viewpoint))
     s = as_weights(sample_weight, len(v), "sample_weight")
     among, condition = np.ones(len(v), dtype=bool), ""
     if label:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_validate
@@ -31,6 +31,15 @@ samples = st.lists(row, min_size=1, max_size=25).filter(lambda rows: any(r[3] fo
 def columns(rows):
     f, v, y, w = (np.array(c, dtype=float) for c in zip(*rows, strict=True))
     return f, v, y, w
+
+
+def as_read(rows):
+    """Return the rows with two different viewpoints as -1 and +1; rows of weight 0 do not count."""
+    seen = sorted({v for _, v, _, w in rows if w})
+    assume(len(seen) < 3 or seen[0] <= 0 < seen[-1])  # several numbers of one sign are refused
+    if len(seen) != 2:
+        return rows
+    return [(f, 1.0 if v == seen[1] else -1.0, y, w) for f, v, y, w in rows]
 
 
 def plus(value):
@@ -77,6 +86,7 @@ def loop_difference(rows, label=None):
 @given(samples)
 def test_neutrality_risk_is_agreement_minus_disagreement(rows):
     f, v, _, w = columns(rows)
+    rows = as_read(rows)
     agree = loop_probability(rows, lambda f, v, y: plus(f) == plus(v))
     assert metrics.neutrality_risk(f, v, w) == pytest.approx(abs(2 * agree - 1), abs=1e-12)
 
@@ -84,13 +94,14 @@ def test_neutrality_risk_is_agreement_minus_disagreement(rows):
 @given(samples)
 def test_relaxed_risk_by_loops_and_its_floor_at_zero(rows):
     f, v, _, w = columns(rows)
+    rows = as_read(rows)
     total = sum(w)
     up = sum(b * max(0.0, 1 - a * c) for a, c, _, b in rows) / total
     down = sum(b * max(0.0, 1 + a * c) for a, c, _, b in rows) / total
     value = metrics.relaxed_neutrality_risk(f, v, HINGE, w)
     assert value == pytest.approx(max(up, down), rel=1e-12)
     assert value >= 1 - 1e-12  # C_psi >= psi(0) for convex psi
-    small = f / max(1.0, np.abs(v * f).max())
+    small = f / max(1.0, np.abs(columns(rows)[1] * f).max())
     mean_product = sum(b * a * c for (_, c, _, b), a in zip(rows, small, strict=True)) / total
     inside = metrics.relaxed_neutrality_risk(small, v, HINGE, w)
     assert inside == pytest.approx(1 + abs(mean_product), rel=1e-12)  # exact when |v f| <= 1
@@ -99,6 +110,7 @@ def test_relaxed_risk_by_loops_and_its_floor_at_zero(rows):
 @given(samples)
 def test_rate_differences_by_loops(rows):
     f, v, y, w = columns(rows)
+    rows = as_read(rows)
     cases = [
         (None, lambda: metrics.calders_verwer_score(f, v, w)),
         (1, lambda: metrics.equal_opportunity_difference(y, f, v, w)),
@@ -120,6 +132,7 @@ def test_rate_differences_by_loops(rows):
 @given(samples)
 def test_mutual_information_by_loops(rows):
     f, v, y, w = columns(rows)
+    rows = as_read(rows)
     npi = loop_information(rows, lambda f, v, y: f > 0, lambda f, v, y: v > 0)
     assert metrics.normalized_prejudice_index(f, v, w) == pytest.approx(npi, abs=1e-9)
     if len(set(y)) == 2:
@@ -129,7 +142,7 @@ def test_mutual_information_by_loops(rows):
 
 @given(samples)
 def test_balanced_weights_make_it_demographic_parity(rows):
-    f, v, y, _ = columns(rows)
+    f, v, y, _ = columns(as_read([(*row[:3], 1) for row in rows]))
     if len(set(v > 0)) == 2:
         parity = abs(metrics.calders_verwer_score(f, v))
         assert metrics.neutrality_risk(f, v, balanced_weights(v)) == pytest.approx(parity, abs=1e-14)
@@ -148,6 +161,7 @@ def every_measure(f, v, y, w=None):
 @given(samples, st.randoms(use_true_random=False))
 def test_order_does_not_matter_and_weight_two_is_two_rows(rows, random):
     f, v, y, w = columns(rows)
+    as_read(rows)
     shuffled = list(rows)
     random.shuffle(shuffled)
     f2, v2, y2, w2 = columns(shuffled)
@@ -160,7 +174,7 @@ def test_order_does_not_matter_and_weight_two_is_two_rows(rows, random):
 
 @given(samples)
 def test_flipping_the_viewpoint_or_the_scores(rows):
-    f, v, _, w = columns(rows)
+    f, v, _, w = columns(as_read(rows))
     f[f == 0], v[v == 0] = -1.0, -1.0  # a tie does not flip
     if len(set((v > 0)[w > 0])) == 2:
         parity = metrics.calders_verwer_score(f, v, w)
@@ -394,8 +408,10 @@ def test_groups_are_read_as_the_classifiers_read_them(coded):
         (["m", "f"], r"one entry for each of the 3 rows\. Got shape \(2,\)"),
         (["m", "f", "x"], r"must hold two groups, or real numbers\. Got 3 values, first 'f'"),
         (["m", None, "f"], r"must not be missing\. Got None at index 1"),
-        (["m", "m", "m"], r"must hold two groups, or real numbers\. Got 1 values"),
-        ([10**400, 1, 2], r"must be finite\. Got an integer that no float can hold"),
+        (["m", "m", "m"], r"must take at least two values\. Got a single value, 'm'"),
+        ([10**400, 1, 2], r"must hold two groups, or real numbers\. Got 3 values, first 1"),
+        ([0, 1, 2], r"must hold two groups, or real numbers\. Got 3 values, first 0"),
+        ([18.0, 40.0, 65.0], r"must hold numbers of both signs, or two groups\. Got 3 values, first 18\.0"),
     ],
 )
 def test_groups_that_cannot_be_read(viewpoint, text):

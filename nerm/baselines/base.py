@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from nerm.errors import InvalidInputError
 from nerm.estimators.design import as_viewpoint
 from nerm.typing import Array, Bools, Floats, Matrix
-from nerm.validation import as_labels, as_matrix, flat
+from nerm.validation import as_labels, as_matrix
+from nerm.viewpoint import known_sides
 
 ADVICE = "Raise max_iter, scale the features, or raise lam"
 
@@ -114,14 +115,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
 
         Raise an error if a group was not seen in fit. It is not an error if only one group occurs.
         """
-        groups = flat(viewpoint, n, "viewpoint", f"entry for each of the {n} rows")
-        first, second = self.groups_.tolist()
-        strange = np.flatnonzero((groups != first) & (groups != second))
-        if len(strange):
-            must = f"'viewpoint' must hold the groups seen in fit, {first!r} and {second!r}"
-            got = f"{groups.tolist()[strange[0]]!r} at index {strange[0]}"
-            raise InvalidInputError(must, got, "Code the groups as in fit")
-        return np.asarray(groups == second)
+        return known_sides(viewpoint, n, self.groups_.tolist()) > 0
 
     def _known_matrix(self, X: Any) -> Matrix:
         """Return X at prediction as a matrix; raise an error unless its columns are those seen in fit."""

@@ -21,7 +21,8 @@ from nerm.errors import InvalidInputError
 from nerm.model import kernels
 from nerm.splitting import as_count
 from nerm.typing import Floats
-from nerm.validation import as_matrix, as_nonnegative, as_positive, as_vector, check_finite
+from nerm.validation import as_matrix, as_nonnegative, as_positive, check_finite
+from nerm.viewpoint import as_numbers
 
 _BOUNDED_INPUTS = "The inputs must be bounded: scale them, or use a bounded kernel"
 _FINITE_CLASS = "The class must have finite complexity"
@@ -283,7 +284,7 @@ def _radii(radius: Any, intercept_radius: Any) -> tuple[float, float]:
 
 def _viewpoint(viewpoint: Any, n: int) -> Floats:
     """Return the viewpoint, (n,); if it is None, return ones, which give the class F itself."""
-    return np.ones(n) if viewpoint is None else as_vector(viewpoint, n, "viewpoint")
+    return np.ones(n) if viewpoint is None else as_numbers(viewpoint, n)
 
 
 def _diagonal(gram: Any) -> Floats:

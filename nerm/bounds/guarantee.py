@@ -11,7 +11,8 @@ from nerm.bounds.theorems import FitFacts
 from nerm.errors import InvalidInputError
 from nerm.metrics import UndefinedMeasureError, neutrality_risk, relaxed_neutrality_risk
 from nerm.model.problem import Problem
-from nerm.validation import as_nonnegative, as_vector, as_weights
+from nerm.validation import as_nonnegative, as_signs, as_vector, as_weights
+from nerm.viewpoint import as_numbers
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,8 @@ def guarantee(
         raise InvalidInputError(must, type(model).__name__, do)
     n = np.size(facts.scores)
     vectors: dict[str, Any] = {"scores": np.ravel(np.asarray(facts.scores, dtype=float))}
-    for name in ("y", "viewpoint", "diagonal"):
-        vectors[name] = as_vector(getattr(facts, name), n, name)
+    vectors["y"], vectors["viewpoint"] = as_signs(facts.y, n), as_numbers(facts.viewpoint, n)
+    vectors["diagonal"] = as_vector(facts.diagonal, n, "diagonal")
     for name in ("sample_weight", "neutrality_weights"):
         vectors[name] = as_weights(getattr(facts, name), n, name)
     facts = replace(facts, **vectors)

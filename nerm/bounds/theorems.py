@@ -19,9 +19,9 @@ from nerm.metrics import calders_verwer_score, neutrality_risk, relaxed_neutrali
 from nerm.model.blocks import one_sided
 from nerm.model.expressions import Neutrality, Risk, viewpoint_of
 from nerm.model.problem import Problem, check_hypothesis
-from nerm.signs import sign
 from nerm.typing import Floats
-from nerm.validation import as_nonnegative, as_positive, as_scores, as_signs, as_vector, check_known
+from nerm.validation import as_nonnegative, as_positive, as_scores, as_signs, check_known
+from nerm.viewpoint import as_numbers, as_sides
 
 
 @dataclass(frozen=True)
@@ -247,7 +247,7 @@ def neutrality_bound(
     1.4716
     """
     f = as_scores(scores)
-    v = as_vector(viewpoint, len(f), "viewpoint")
+    v = as_numbers(viewpoint, len(f))
     limit = _margin_bound(margin_bound, v * f, "|v_i f_i|")
     empirical = relaxed_neutrality_risk(f, v, surrogate)
     return empirical + _excess(surrogate, "surrogate", len(f), complexity, limit, delta, kind, events=2)
@@ -367,7 +367,7 @@ def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) ->
     0.0272
     """
     score = abs(calders_verwer_score(scores, viewpoint))
-    favoured = sign(np.ravel(viewpoint)) > 0
+    favoured = as_sides(viewpoint, np.size(scores)) > 0
     inverse_sizes = 1.0 / favoured.sum() + 1.0 / (~favoured).sum()
     return score + float(np.sqrt(np.log(2.0 / as_delta(delta)) / 2.0 * inverse_sizes))
 

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from nerm.chunks.pieces import ChunkRows, row_bytes
 from nerm.errors import InvalidInputError
 from nerm.typing import Array, Floats
-from nerm.validation import as_matrix, as_vector, as_weights, check_present, flat
+from nerm.validation import as_matrix, as_values, as_vector, as_weights
 from nerm.viewpoint import MOST_VALUES
 
 
@@ -48,10 +48,7 @@ def checked(rows: ChunkRows) -> ChunkRows:
 
 def _values(given: Any, n: int, name: str) -> Array:
     """Return labels or groups as an (n,) array of numbers or strings; raise an error if one is missing."""
-    values = flat(given, n, name, f"entry for each of the {n} rows")
-    check_present(values, name)
-    if values.dtype.kind == "f":
-        return as_vector(values, n, name)
+    values = as_values(given, n, name)
     if values.dtype.kind == "O":
         types = set(map(type, values.tolist()))
         if len({issubclass(one, Number | np.bool_) for one in types}) > 1:

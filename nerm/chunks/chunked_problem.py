@@ -6,7 +6,7 @@ It has the methods solve, path and neutralize, the search for a target level.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -36,6 +36,7 @@ from nerm.neutralize.target import History, Neutralized, Target
 from nerm.solvers import clock
 from nerm.typing import Floats
 from nerm.validation import as_positive, check_known
+from nerm.viewpoint import shown_groups, warn_uncentred
 
 if TYPE_CHECKING:
     from nerm.solvers.base import Solver
@@ -83,9 +84,15 @@ class ChunkedProblem:
         """Number of rows."""
         return self.terms.coding.n
 
+    @property
+    def groups(self) -> Mapping[str, tuple[Any, Any]]:
+        """The values that became -1 and +1, for each viewpoint of two different values."""
+        return self.sample.groups
+
     def __repr__(self) -> str:
         rows, size = f"{self.n} rows in {len(self.chunks.pieces)} pieces", self.sample.hypothesis.size
-        return f"<ChunkedProblem: {self.terms.objective!r} on {rows}, {size} coefficients>"
+        parts = [f"{self.terms.objective!r} on {rows}, {size} coefficients", shown_groups(self.groups)]
+        return f"<ChunkedProblem: {'; '.join(filter(None, parts))}>"
 
     @cached_property
     def method(self) -> Any:
@@ -366,6 +373,12 @@ def bind_chunks(
         must = "chunks must bring a viewpoint when the objective has a neutrality term"
         raise InvalidInputError(must, "none", "Yield (X, y, viewpoint), or drop the term")
     rows, terms = coding.coded(chunks.census.sample), Terms(objective, coding, weighted, class_weight)
+    pairs = {}
+    for name, (column, value) in coding.groups.items():
+        if value is None:
+            warn_uncentred(name, rows.viewpoints[name], 5)
+        elif name == column:
+            pairs[name] = tuple(chunks.census.counts[name].index.levels[1].tolist())
     sample = Problem(
         objective=objective,
         hypothesis=LinearHypothesis(sorted_csr(rows.X)),
@@ -376,6 +389,7 @@ def bind_chunks(
         intercept=bool(intercept),
         divisor=terms.divisor * rows.n / coding.n,
         blocks=terms.blocks(rows),
+        groups=pairs,
     )
     if not sample.is_convex:
         must, do = "an objective on chunks must be convex", "Use margin functions, or rows in memory"

@@ -21,7 +21,7 @@ from nerm.model.expressions import Neutrality, Objective, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.typing import Array, Floats
 from nerm.validation import as_labels, as_vector
-from nerm.viewpoint import MOST_VALUES
+from nerm.viewpoint import positive_values
 
 # The label and the sign of the viewpoint of the four kinds of rows (-, -), (-, +), (+, -), (+, +).
 LABELS = np.array([-1.0, -1.0, 1.0, 1.0])
@@ -94,7 +94,7 @@ def learn(census: Census, recipe: Any = None, *, groups: bool) -> Coding:
     recipe : callable, optional
         Maps a DataFrame to a matrix; its method `in_order` sorts two labels so that the positive one is last.
     groups : bool
-        Whether viewpoints of two values, of strings or of integers are groups, as in the estimators.
+        Whether a viewpoint of more than two strings or integers has one term per value, as in the estimators.
 
     """
     labels = census.counts[""].index.levels[0].tolist()
@@ -117,20 +117,9 @@ def _viewpoints(name: str, values: list[Any], *, groups: bool) -> dict[str, tupl
     `values` are the distinct values of the column. Numbers are one viewpoint, with None in place of a value.
     Two groups are one viewpoint of -1 and +1. More groups are one viewpoint per value.
     """
-    numbers, words = isinstance(values[0], float), isinstance(values[0], str)
-    many = numbers and (len(values) > 2 or np.isinf(values[0]))  # infinite: the signs of very many numbers
-    if many or not (groups or words):
-        return {name: (name, None)}
-    if len(values) == 1:
-        must = f"{name!r} must take at least two values"
-        raise InvalidInputError(must, f"{values[0]!r} in every row", "Choose another viewpoint, or use none")
-    if len(values) == 2:
-        return {name: (name, values[1])}
-    if len(values) > MOST_VALUES:
-        must = f"{name!r} must have at most {MOST_VALUES} different values to be read as groups"
-        do = "Convert it to float to use it as a real-valued viewpoint, or merge values"
-        raise InvalidInputError(must, f"{len(values)}", do)
-    return {f"{name}={value}": (name, value) for value in values}
+    real = isinstance(values[0], float) and np.isinf(values[0])  # the signs of very many numbers
+    terms = {name: None} if real else positive_values(name, np.array(values), name, several=groups)
+    return {term: (name, value) for term, value in terms.items()}
 
 
 def _kinds(counts: pd.DataFrame, value: Any, positive: Any) -> pd.DataFrame:

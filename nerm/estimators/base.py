@@ -54,7 +54,7 @@ from nerm.neutralize.target import collapse
 from nerm.signs import sign
 from nerm.solvers.registry import SolverPool
 from nerm.typing import Array, Floats, Ints, Matrix
-from nerm.validation import as_pandas, as_weights, check_known, integers_that_fit, is_lazy
+from nerm.validation import as_pandas, as_values, as_weights, check_known, integers_that_fit, is_lazy
 
 # Fix the memory layout, so that equal data in different containers give bitwise equal results.
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -133,6 +133,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self._features = None
         self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
         matrix, labels = self._matrix(X, y)
+        labels = as_values(labels, len(labels), "y", "label")
         try:
             check_classification_targets(labels)
         except ValueError as error:
@@ -146,12 +147,16 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             matrix = matrix.toarray()
         s = as_weights(sample_weight, len(labels), "sample_weight")
         terms = viewpoints.resolve_terms(viewpoint, X, len(labels), s > 0)
-        places = np.flatnonzero(s > 0)
+        self.groups_, places = terms.groups, np.flatnonzero(s > 0)
         self.classes_ = np.unique(labels[places])
         if len(self.classes_) < 2:
             must = "'y' must hold at least two classes"
             got = f"one class only among the rows of positive weight: {self.classes_.tolist()[0]!r}"
             raise InvalidInputError(must, got, "Use data where another class is seen too")
+        if len(self.classes_) > max(2, len(places) / 2):
+            got = f"{len(self.classes_)} different values in {len(places)} rows"
+            do = "Pass classes, or compare numbers with a threshold, as in y > threshold"
+            raise InvalidInputError("'y' must hold classes, each in several rows", got, do)
         codes = np.searchsorted(self.classes_, labels)
         rows = TrainingRows(matrix, codes, terms, s, s, self._pairwise()).at(places)
         learned = rows_to_learn_from(rows, target)  # class weights and kernel width exclude the hold-out
@@ -191,6 +196,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         negative, positive = class_weight.tolist()
         options = {"intercept": bool(self.fit_intercept), "groups": True, "weighted": True}
         problem = bind_chunks(objective, chunks, class_weight=(negative, positive), **options)
+        self.groups_ = dict(problem.groups)
         found = []
         if target is None:
             solution = problem.solve(self.solver, self.tol)
@@ -243,7 +249,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             self._objective(u),
             rows.X,
             y,
-            viewpoint=dict(rows.viewpoints) or None,
+            viewpoint=viewpoints.Viewpoints(rows.viewpoints, self.groups_),
             kernel=self.kernel_,
             intercept=bool(self.fit_intercept),
             sample_weight=rows.risk_weight,

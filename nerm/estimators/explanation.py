@@ -9,6 +9,7 @@ import numpy as np
 from nerm.certify.certificate import Certificate
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import TermValue
+from nerm.viewpoint import shown_groups
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ class Explanation:
         One for two classes; with more classes, one per class.
     collapse : str or None
         A warning if the model is nearly constant or its positive rate collapsed; it is printed first.
+    groups : str
+        Which value of each viewpoint is -1 and which is +1; empty if they are -1 and +1 themselves.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [-1, -1, 1, 1], [1, -1, 1, -1]
@@ -80,9 +83,11 @@ class Explanation:
     model: str
     problems: tuple[ClassExplanation, ...]
     collapse: str | None = None
+    groups: str = ""
 
     def __repr__(self) -> str:
-        return "\n\n".join(filter(None, [self.collapse, self.model, *(_text(p) for p in self.problems)]))
+        head = self.collapse, self.model, self.groups
+        return "\n\n".join(filter(None, [*head, *(_text(p) for p in self.problems)]))
 
 
 def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) -> Explanation:
@@ -119,7 +124,8 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
                 class_weights=model.class_weight_,
             )
         )
-    return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None))  # absent in old files
+    groups = shown_groups(getattr(model, "groups_", {}))  # absent in old files, as is collapse_
+    return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None), groups)
 
 
 def _names(model: Any, given: Sequence[str] | None) -> list[str]:

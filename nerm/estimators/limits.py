@@ -220,7 +220,7 @@ def _bounds(
     ones, found = np.ones(len(held.codes)), []
     for k, f in zip(classes, scores.T, strict=True):
         y = np.where(held.codes == k, 1.0, -1.0)
-        for v in held.viewpoints.values():
+        for v in map(sign, held.viewpoints.values()):
             for weights, value in zip(metric.weights, metric.parts(y, f, v, ones), strict=True):
                 among = neutrality_weights.resolve(weights, y, v, ones) > 0
                 bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound

@@ -17,7 +17,7 @@ from nerm.model.constraints import LinearConstraint, polyhedron
 from nerm.model.expressions import Neutrality, Objective, Risk
 from nerm.model.problem import Problem
 from nerm.validation import as_labels, as_matrix, as_weights, is_lazy, own
-from nerm.viewpoint import resolve
+from nerm.viewpoint import Viewpoints, resolve
 
 
 def on(objective: Objective, X: Any, y: Any, *, kernel: Any, intercept: bool, **given: Any) -> Any:
@@ -51,7 +51,7 @@ def bind(
 
     The parameters of `Objective.on` are explained there. Two more are for the estimators: `divisor` divides
     all sums, by default the number of rows; with `checked=True` X is not validated and must be a finite float
-    matrix, dense or CSR, and y must be a vector with both labels -1 and +1.
+    matrix, dense or CSR, and y must be a vector with both labels -1 and +1. `Viewpoints` are not read again.
     """
     if not any(isinstance(t.term, Risk) for t in objective.terms):
         must, do = "an objective must contain a risk", "Add Risk(Hinge()), for instance"
@@ -61,7 +61,8 @@ def bind(
     resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
     labels, classes = (y, np.array([-1.0, 1.0])) if checked else as_labels(y, n)
     labels = own(labels)
-    viewpoints = {name: own(v) for name, v in resolve(viewpoint, X, n).items()}
+    read = viewpoint if isinstance(viewpoint, Viewpoints) else resolve(viewpoint, X, n)
+    viewpoints = {name: own(v) for name, v in read.items()}
     if not viewpoints and any(isinstance(term, Neutrality) for term in objective.every_term):
         must = "'viewpoint' must be given when the objective has a neutrality term"
         raise InvalidInputError(must, "None", "Pass viewpoint=..., or drop the term")
@@ -78,6 +79,7 @@ def bind(
         y=labels,
         classes=classes,
         viewpoints=viewpoints,
+        groups=read.groups,
         sample_weight=weights,
         intercept=intercept,
         divisor=divisor,

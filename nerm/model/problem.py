@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from nerm.model.expressions import Limit, Neutrality, Objective, WeightedTerm
 from nerm.model.hypothesis import Hypothesis, KernelHypothesis
 from nerm.typing import Array, Floats
 from nerm.validation import as_finite, as_nonnegative, as_positive, as_vector, own
+from nerm.viewpoint import shown_groups
 
 if TYPE_CHECKING:
     from nerm.certify.certificate import Certificate
@@ -51,6 +52,8 @@ class Problem:
         The labels as -1 and +1, and the two original labels.
     viewpoints : dict of (n,) arrays
         The viewpoints by name.
+    groups : dict of tuples
+        For each viewpoint that has two different values, the values that became -1 and +1.
     sample_weight : (n,) array
         s, the weights of the risk.
     intercept : bool
@@ -88,12 +91,14 @@ class Problem:
     divisor: float
     blocks: tuple[Block, ...]
     region: Polyhedron | None = None
+    groups: Mapping[str, tuple[Any, Any]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         hypothesis = self.hypothesis
         kind = f"kernel {hypothesis.kernel!r}" if isinstance(hypothesis, KernelHypothesis) else "linear"
         size = f"{self.n} rows, {hypothesis.size} coefficients"
-        return f"<Problem: {self.objective!r} on {size}, {kind}>"
+        parts = [f"{self.objective!r} on {size}, {kind}", shown_groups(self.groups)]
+        return f"<Problem: {'; '.join(filter(None, parts))}>"
 
     @property
     def n(self) -> int:

@@ -246,7 +246,7 @@ def measured_on(
         do = "Pass (X, y, viewpoint) of the same rows"
         raise InvalidInputError("'on' must have one label per row", got, do)
     signs = np.where(labels == problem.classes[1], 1.0, -1.0)
-    views, ones = resolve(viewpoint, X, len(labels)), np.ones(len(labels))
+    views, ones = resolve(viewpoint, X, len(labels), problem.groups), np.ones(len(labels))
     missing = [name for name in names if name not in views]
     if missing:
         must = f"the viewpoints of 'on' must be named as those of the problem, {', '.join(map(repr, names))}"

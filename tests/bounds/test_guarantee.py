@@ -129,6 +129,7 @@ def test_a_radius_of_the_intercept_rests_on_the_smallest_viewpoint(fitted):
 
     facts, _ = fitted
     small = 0.5 * facts.viewpoint
+    small[0] *= 1.5  # two values would be read as -1 and +1
     assert "|v| >= 0.5 for all inputs" in third(small).assumes
     assert "|v| >=" not in third(facts.viewpoint).assumes
     without = third(small, fit_intercept=False, intercept=0.0)

@@ -55,25 +55,28 @@ CASES = [
     ),
     (
         lambda: fit(viewpoint=np.ones(20)),
-        "'viewpoint' must take at least two values. Got 1 in each of the 20 rows. A constant viewpoint says nothing",
+        "'viewpoint' must take at least two values. Got a single value, 1.0. A constant viewpoint says nothing",
     ),
     (
         lambda: fit(viewpoint=["m"] * 20),
-        "'viewpoint' must take at least two values. Got 'm' in each of the 20 rows.",
+        "'viewpoint' must take at least two values. Got a single value, 'm'.",
     ),
     (
         lambda: fit(viewpoint=np.zeros(20, int)),
-        "'viewpoint' must take at least two values. Got 0 in each of the 20",
+        "'viewpoint' must take at least two values. Got a single value, 0.",
     ),
     (
         lambda: fit(sample_weight=(V > 0) * 1.0, y=np.arange(20) % 2),
-        "'viewpoint' must take at least two values. Got 1 in each of the",
+        "'viewpoint' must take at least two values. Got a single value, 1.0.",
     ),
     (
         lambda: fit(viewpoint=lambda X: np.zeros(20)),
-        "'viewpoint' must take at least two values. Got 0 in each",
+        "'viewpoint(X)' must take at least two values. Got a single value, 0.0.",
     ),
-    (lambda: fit(viewpoint={"sex": V, "age": np.ones(20)}), "'age' must take at least two values."),
+    (
+        lambda: fit(viewpoint={"sex": V, "age": np.ones(20)}),
+        "\"viewpoint['age']\" must take at least two values.",
+    ),
     (
         lambda: fit(viewpoint=np.r_[np.nan, V[1:]]),
         "'viewpoint' must be finite. Got nan at index 0. Drop or impute these rows.",
@@ -131,10 +134,6 @@ CASES = [
     (
         lambda: fit(viewpoint=lambda X: X),
         "'viewpoint(X)' must have one entry for each of the 20 rows. Got shape (20, 4).",
-    ),
-    (
-        lambda: fit(viewpoint=np.abs(X[:, 0]), model=NeutralSVC(eta=1.0, weights="balanced")),
-        "some row must have viewpoint -1. Got none among 20 rows.",
     ),
     (lambda: fit(y=np.ones(20)), "'y' must hold at least two classes. Got one class only"),
     (

@@ -68,8 +68,8 @@ CASES = [
         "'viewpoint' must be finite. Got nan at index 17. Drop or impute these rows.",
     ),
     (
-        lambda: on(viewpoint=["f", "m"] * 10),
-        "'viewpoint' must hold real numbers. Got text. Encode it as numbers, for instance -1 and +1.",
+        lambda: on(viewpoint=["f", "m", "d", "f"] * 5),
+        "'viewpoint' must hold two groups, or real numbers. Got 3 values, first 'd'. Set one group against the",
     ),
     (
         lambda: on(viewpoint=None),
@@ -115,7 +115,7 @@ CASES = [
     ),
     (
         lambda: on(objective=Risk(Hinge()) + Neutrality(Hinge(), weights="balanced"), viewpoint=np.ones(20)),
-        "some row must have viewpoint -1. Got none among 20 rows.",
+        "'viewpoint' must take at least two values. Got a single value, 1.0.",
     ),
     (lambda: (1.0 * SquaredL2()).on(X, Y), "an objective must contain a risk. Got SquaredL2()."),
     (
@@ -195,12 +195,14 @@ CASES = [
         lambda: on(X=np.array([[1, None]] * 20, dtype=object)),
         "'X' must be finite. Got None at row 0, column 1.",
     ),
-    (lambda: on(viewpoint=V.astype(str)), "'viewpoint' must hold real numbers. Got text."),
     (lambda: on(y=None), "'y' must have one label for each of the 20 rows. Got None. Pass y=...."),
-    (lambda: on(y=[[1], [1, 2]]), "'y' must be a vector of labels. Got list"),
-    (lambda: on(y=Y + 1j), "'y' must hold labels, not complex numbers."),
+    (lambda: on(y=[[1], [1, 2]]), "'y' must be a vector with one label per row. Got list"),
+    (lambda: on(y=Y + 1j), "'y' must hold classes or real numbers. Got complex numbers."),
     (lambda: on(X=None), "'X' must be an array of numbers. Got None. Pass X=...."),
-    (lambda: on(viewpoint={"sex": None}), "\"viewpoint['sex']\" must be an array of numbers. Got None."),
+    (
+        lambda: on(viewpoint={"sex": None}),
+        "\"viewpoint['sex']\" must have one entry for each of the 20 rows.",
+    ),
     (lambda: nerm.metrics.neutrality_risk([1.0, -1.0], None), "entry for each of the 2 rows. Got None."),
     (lambda: on(sample_weight="abc"), "'sample_weight' must hold real numbers. Got text."),
     (lambda: on(sample_weight={}), "'sample_weight' must be numeric. Got dict"),

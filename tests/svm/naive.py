@@ -158,6 +158,7 @@ def random_case(seed: int) -> Case:
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
     y[:2] = 1.0, -1.0
     v = X[:, -1] + 0.5 * X[:, 0] + 0.3 * rng.normal(size=n)
+    v -= v.mean()  # so that both signs occur
     if seed % 3 < 2:
         v = np.where(v > 0, 1.0, -1.0)
     if seed % 5 == 0:

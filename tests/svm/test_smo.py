@@ -142,7 +142,8 @@ def test_extreme_problems_are_solved(viewpoint, eta, lam):
     X, y, _ = synthetic(16, d=2, seed=1)
     X[8:] = X[:8]  # every row twice
     y[8:12] = y[:4]
-    v = {"y": y, "-y": -y, "constant": np.ones(16), "zero": np.zeros(16), "tiny": 1e-9 * y}[viewpoint]
+    tiny = 1e-9 * y * np.linspace(1.0, 2.0, 16)
+    v = {"y": y, "-y": -y, "constant": np.ones(16), "zero": np.zeros(16), "tiny": tiny}[viewpoint]
     model = smo(X, y, v, lam, eta, tol=1e-6, max_iter=20_000)
     c = model.certificate
     assert np.isfinite([c.primal, c.dual, model.intercept]).all()
