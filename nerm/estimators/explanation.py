@@ -1,6 +1,6 @@
 """The explanation of a fitted classifier: terms, neutrality, certificate, largest coefficients."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import numpy as np
 from nerm.certify.certificate import Certificate
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import TermValue
+from nerm.validation import check_known
 from nerm.viewpoint import shown_groups
 
 
@@ -70,13 +71,15 @@ class Explanation:
     groups : str
         Which value of each viewpoint is -1 and which is +1; empty if they are -1 and +1 themselves.
 
+    ``explanation[label]`` is the `ClassExplanation` of a class.
+
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [-1, -1, 1, 1], [1, -1, 1, -1]
     >>> model = nerm.NeutralSVC(lam=2.0, eta=1.0).fit(X, y, viewpoint=v)
     >>> (problem,) = model.explain().problems
     >>> [(term.label, round(term.weight * term.value, 3)) for term in problem.terms]
     [('Risk(Hinge())', 1.0), ('SquaredL2()', 0.25), ('Neutrality(Hinge())', 4.0)]
-    >>> [(name, round(value, 3)) for name, value in problem.coefficients]
+    >>> [(name, round(value, 3)) for name, value in model.explain()[1].coefficients]
     [('x0', -0.5)]
     """
 
@@ -84,6 +87,14 @@ class Explanation:
     problems: tuple[ClassExplanation, ...]
     collapse: str | None = None
     groups: str = ""
+
+    def __getitem__(self, label: Any) -> ClassExplanation:
+        labels = list(self)
+        check_known(label, "a class of the explanation", labels)
+        return self.problems[labels.index(label)]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (problem.label for problem in self.problems)
 
     def __repr__(self) -> str:
         head = self.collapse, self.model, self.groups

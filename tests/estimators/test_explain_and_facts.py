@@ -154,3 +154,17 @@ def test_the_viewpoint_must_be_named():
     X, y, v = make_data(10)
     with pytest.raises(TypeError, match="positional"):
         NeutralSVC().fit(X, y, v)
+
+
+def test_an_explanation_of_several_classes_is_indexed_by_class():
+    X, _, v = make_data(0, n=90)
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    explanation = nerm.NeutralSVC(lam=5.0, eta=0.1).fit(X, y, viewpoint=np.where(v > 0, "m", "f")).explain()
+    assert explanation["b"] is explanation.problems[1]
+    assert explanation["b"].label == "b"
+    assert list(explanation) == ["a", "b", "c"]
+    with pytest.raises(nerm.UnknownNameError, match=r"must be one of 'a', 'b', 'c'\. Got 'd'"):
+        explanation["d"]
+    assert "viewpoint: 'f' is -1, 'm' is +1" in repr(explanation)
+    two = nerm.NeutralSVC().fit(X, v > 0).explain()
+    assert two[True] is two.problems[0]
