@@ -24,6 +24,7 @@ import numpy as np
 import nerm
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from nerm.experiments.running import Job, Row, as_grid, check_columns, reason_of, run_jobs
+from nerm.model.problem import Problem
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_positive, check_known
 
@@ -111,6 +112,19 @@ class Case:
         return data.X[rows], data.y[rows], data.viewpoint[rows]
 
 
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A problem of the user's own as a case; its name is "given-" and its number."""
+
+    name: str
+    own: Problem
+    family: str = "given"
+
+    def problem(self) -> Problem:
+        """Return the problem."""
+        return self.own
+
+
 def default_cases() -> list[Case]:
     """Return the full set: 60 random problems, diabetes, and the UCI data sets in the folder ``NERM_DATA``.
 
@@ -179,7 +193,7 @@ SETS = {"default": default_cases, "quick": quick_cases}
 
 
 def compare_solvers(
-    problems: str | Sequence[Case] = "default",
+    problems: str | Problem | Sequence[Problem | Case] = "default",
     solvers: Sequence[Any] | None = None,
     *,
     tols: Sequence[float] = (1e-3, 1e-5, 1e-7),
@@ -194,7 +208,7 @@ def compare_solvers(
     Parameters
     ----------
     problems
-        "default" (at least 60), "quick", or a list of `Case`.
+        "default" (at least 60), "quick", a `nerm.Problem` of your own, or a list of problems and of `Case`.
     solvers
         Names of `nerm.solvers.available()` (default: all of them), or `Solver` objects that can be pickled.
     tols
@@ -226,15 +240,18 @@ def compare_solvers(
           or "not taken" (the solver does not support the problem, which is no failure);
         - `certified_gap`: the relative gap that nerm certified;
         - `correct_claim`: 1 or 0 if the solver claims success, 0 if it claims "infeasible" or "unbounded"
-          (these problems never are), else nan;
+          (every problem must have an optimum), else nan;
         - `reason`: why the run failed;
-        - `case`: a checksum of the `Case`.
+        - `case`: a checksum of the `Case` or of your problem.
 
         ``table.attrs`` has the time limit.
 
     >>> table = compare_solvers([Case("tiny", "size", n=20, d=2)], ["clarabel"], tols=[1e-5])
     >>> table[["problem", "solver", "status", "correct_claim"]].values.tolist()
     [['tiny', 'clarabel', 'solved', 1]]
+    >>> mine = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on([[0.0], [1.0], [3.0]], [0, 1, 1])
+    >>> compare_solvers(mine, ["interior-point"], tols=[1e-5])["status"].tolist()
+    ['solved']
     """
     limit, memory = as_positive(time_limit, "time_limit"), as_positive(memory_limit, "memory_limit")
     accuracies = as_grid(tols, "tols")[::-1]
@@ -243,14 +260,16 @@ def compare_solvers(
         problems = SETS[problems]()
     here = nerm.solvers.available()
     jobs = []
-    for case, solver in product(problems, sorted(here) if solvers is None else solvers):
-        if not isinstance(case, Case):
-            raise InvalidInputError("each of 'problems' must be a Case", repr(case)[:60], "Use 'quick'")
+    given = [problems] if isinstance(problems, Problem) else problems
+    for (number, case), solver in product(enumerate(given), sorted(here) if solvers is None else solvers):
+        case = Given(f"given-{number}", case) if isinstance(case, Problem) else case
+        if not isinstance(case, Case | Given):
+            must, do = "each of 'problems' must be a Problem or a Case", "Pass objective.on(X, y, viewpoint=v)"
+            raise InvalidInputError(must, repr(case)[:60], do)
         if not isinstance(solver, nerm.solvers.Solver):
             check_known(solver, "'solvers'", here)
             solver = here[solver]
-        digest = hashlib.sha256(json.dumps(asdict(case), sort_keys=True).encode()).hexdigest()[:8]
-        place = {"problem": case.name, "family": case.family, "case": digest}
+        place = {"problem": case.name, "family": case.family, "case": _digest(case)}
         place |= {"solver": solver.name, "version": solver.version()}
         places = tuple({**place, "tol": tol} for tol in accuracies)
         jobs.append(Job(places, partial(_series, case, solver, limit, memory)))
@@ -265,7 +284,17 @@ def compare_solvers(
     return table
 
 
-def _series(case: Case, solver: Any, limit: float, memory: float, places: Sequence[Row]) -> Iterator[Row]:
+def _digest(case: Case | Given) -> str:
+    """Return a checksum of the description of a case, or of a user's problem with its data."""
+    if isinstance(case, Case):
+        return hashlib.sha256(json.dumps(asdict(case), sort_keys=True).encode()).hexdigest()[:8]
+    from joblib import hash
+
+    blocks = [(block.weights, block.targets) for block in case.own.blocks]
+    return str(hash((repr(case.own), case.own.hypothesis.X, blocks)))[:8]
+
+
+def _series(case: Any, solver: Any, limit: float, memory: float, places: Sequence[Row]) -> Iterator[Row]:
     """Run one solver on one problem at each accuracy, coarsest first; yield one row per accuracy.
 
     Each run is a process of its own.

@@ -10,6 +10,7 @@ import sys
 import textwrap
 import time
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -107,6 +108,25 @@ def test_memory_is_what_the_run_added(table):
 def test_memory_without_end_is_an_error_and_not_the_end_of_the_machine(table):
     row = table.loc["devours", 1e-3]
     assert (row.status, row.reason[:12]) == ("error", "MemoryError:")
+
+
+def test_solvers_are_compared_on_a_problem_of_ones_own(tmp_path):
+    """A user asks which solver suits the problem at hand: a loss of one's own, a kernel, a constraint."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.integers(0, 2, 40)
+    lenient = nerm.margin_function(lambda m: cp.pos(0.5 - m), name="lenient")
+    mine = (nerm.Risk(lenient) + 0.1 * nerm.SquaredL2()).on(X, y)
+    kernel = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on(X, y, kernel="rbf")
+    given = {"solvers": ["clarabel", "smo"], "tols": [1e-5], "results": tmp_path / "own.csv"}
+    found = compare_solvers(mine, **given)
+    assert found["problem"].tolist() == ["given-0", "given-0"]
+    assert (found["n"].tolist(), found["d"].tolist()) == ([40, 40], [3, 3])
+    assert found.set_index("solver").loc["clarabel", "status"] == "solved"
+    both = compare_solvers([kernel, TINY, mine], **given)  # the file knows problems by their data
+    names = set(zip(both["problem"], both["case"], strict=True))
+    assert {name for name, _ in names} == {"given-0", "tiny", "given-2"}
+    assert len({case for _, case in names}) == 3
+    assert (both["status"][both["solver"] == "clarabel"] == "solved").all()
 
 
 def test_unsupported_problem_is_no_failure():
@@ -232,7 +252,7 @@ def test_every_default_problem_can_be_made(monkeypatch):
     [
         ({"problems": "huge"}, "'problems' must be one of 'default', 'quick'. Got 'huge'"),
         ({"problems": []}, "'problems' and 'solvers' must not be empty"),
-        ({"problems": ["size"]}, "each of 'problems' must be a Case. Got 'size'"),
+        ({"problems": ["size"]}, "each of 'problems' must be a Problem or a Case. Got 'size'"),
         ({"solvers": ["gurobi9"]}, "'solvers' must be one of .*Got 'gurobi9'"),
         ({"solvers": [3]}, "'solvers' must be one of .*Got 3"),
         ({"solvers": []}, "'problems' and 'solvers' must not be empty"),
