@@ -54,7 +54,15 @@ from nerm.neutralize.target import collapse
 from nerm.signs import sign
 from nerm.solvers.registry import SolverPool
 from nerm.typing import Array, Floats, Ints, Matrix
-from nerm.validation import as_pandas, as_values, as_weights, check_known, integers_that_fit, is_lazy
+from nerm.validation import (
+    as_pandas,
+    as_values,
+    as_weights,
+    check_known,
+    distinct,
+    integers_that_fit,
+    is_lazy,
+)
 
 # Fix the memory layout, so that equal data in different containers give bitwise equal results.
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
@@ -133,7 +141,12 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self._features = None
         self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
         matrix, labels = self._matrix(X, y)
-        labels = as_values(labels, len(labels), "y", "label")
+        count = len(distinct(as_values(labels, len(labels), "y", "label"), "y", "labels"))
+        fractions = labels.dtype.kind == "f" and np.mod(labels, 1).any()  # scikit-learn refuses these
+        if count > max(2, len(labels) / 2) and not fractions:
+            got = f"{count} different values in {len(labels)} rows"
+            do = "Pass classes, or compare numbers with a threshold, as in y > threshold"
+            raise InvalidInputError("'y' must hold classes, each in several rows", got, do)
         try:
             check_classification_targets(labels)
         except ValueError as error:
@@ -153,10 +166,6 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             must = "'y' must hold at least two classes"
             got = f"one class only among the rows of positive weight: {self.classes_.tolist()[0]!r}"
             raise InvalidInputError(must, got, "Use data where another class is seen too")
-        if len(self.classes_) > max(2, len(places) / 2):
-            got = f"{len(self.classes_)} different values in {len(places)} rows"
-            do = "Pass classes, or compare numbers with a threshold, as in y > threshold"
-            raise InvalidInputError("'y' must hold classes, each in several rows", got, do)
         codes = np.searchsorted(self.classes_, labels)
         rows = TrainingRows(matrix, codes, terms, s, s, self._pairwise()).at(places)
         learned = rows_to_learn_from(rows, target)  # class weights and kernel width exclude the hold-out
