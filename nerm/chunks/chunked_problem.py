@@ -34,6 +34,7 @@ from nerm.neutralize.search import Search, with_named_weights
 from nerm.neutralize.surrogates import surrogates_of
 from nerm.neutralize.target import History, Neutralized, Target
 from nerm.solvers import clock
+from nerm.solvers.progress import print_line
 from nerm.typing import Floats
 from nerm.validation import as_positive, check_known
 from nerm.viewpoint import shown_groups, warn_uncentred
@@ -132,6 +133,7 @@ class ChunkedProblem:
         prefer: Any = "accuracy",
         keep: float = 0.5,
         random_state: int = 0,
+        verbose: bool = False,
     ) -> Neutralized:
         """Return the best solution whose measured neutrality on all rows is within a limit.
 
@@ -139,7 +141,7 @@ class ChunkedProblem:
 
         Parameters
         ----------
-        limit, measure, tol, on, prefer, keep, random_state
+        limit, measure, tol, on, prefer, keep, random_state, verbose
             As for `nerm.Problem.neutralize`; `measure` is one of `nerm.metrics`.
         surrogate : "auto", MarginFunction, or a list of these
             psi; "auto" is the hinge if the loss is piecewise linear, and the logistic function if it is
@@ -156,7 +158,7 @@ class ChunkedProblem:
         if isinstance(surrogate, str) and surrogate == "auto":
             surrogate = Hinge() if self.method is kinks else Logistic()
         surrogates, first = surrogates_of(surrogate), None
-        target = Target(limit, measure, tol, surrogates, prefer, keep, random_state)
+        target = Target(limit, measure, tol, surrogates, prefer, keep, random_state, verbose=verbose)
         if target.metric.is_custom:
             must = "a measure on chunks must be one of nerm.metrics"
             raise InvalidInputError(must, repr(target.metric.name), "Use one of its names")
@@ -254,6 +256,7 @@ class ChunkedProblem:
         *,
         strict: bool = False,
         time_limit: float | None = None,
+        verbose: bool = False,
         **options: Any,
     ) -> Solution:
         """Solve and return a `Solution`.
@@ -270,6 +273,8 @@ class ChunkedProblem:
             Raise `NotSolvedError` instead of returning a solution that is not optimal.
         time_limit : float, optional
             Seconds after which no further pass is started.
+        verbose : bool
+            Print one line per pass: rows, objective, certified relative gap, seconds.
         options
             ``start``: (coef, intercept) of the first pass, by default the solution on the sample.
             ``max_passes``: the largest number of passes. ``checkpoint``: a file that is written atomically
@@ -296,6 +301,9 @@ class ChunkedProblem:
             if state.passes and (state.passes >= most or clock.is_up(deadline)):
                 break
             state = self._after_pass(state, tol)
+            if verbose:
+                gap, spent = self._certificate(state).relative_gap, time.perf_counter() - started
+                print_line("chunks", self.n, state.value, gap, spent, f"pass {state.passes}")
             if checkpoint is not None:
                 save_state(checkpoint, state, mark)
         spent, late = time.perf_counter() - started, clock.is_up(deadline)
@@ -328,6 +336,7 @@ class ChunkedProblem:
         *,
         strict: bool = False,
         time_limit: float | None = None,
+        verbose: bool = False,
         **options: Any,
     ) -> list[Solution]:
         """Solve for every neutrality weight in `eta`; return one `Solution` per weight.
@@ -341,8 +350,8 @@ class ChunkedProblem:
         for number, one in enumerate(eta):
             left = None if time_limit is None else clock.left(deadline)
             options["checkpoint"] = numbered(checkpoint, number)
-            problem = self.with_neutrality(one)
-            found.append(problem.solve(solver, tol, strict=strict, time_limit=left, **options))
+            options |= {"strict": strict, "time_limit": left, "verbose": verbose}
+            found.append(self.with_neutrality(one).solve(solver, tol, **options))
             options["start"] = (found[-1].coef, found[-1].intercept)
         return found
 

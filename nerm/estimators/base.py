@@ -176,7 +176,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         positives = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
         found: list[Neutralized] = []
         if target is None:
-            pool, problem, solutions = SolverPool(self.solver), None, []
+            pool, problem, solutions = SolverPool(self.solver, self.verbose), None, []
             for k in positives:
                 problem = self._problem(rows, k, problem)
                 solutions.append(design.solved(problem, self.tol, pool))
@@ -208,9 +208,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         self.groups_ = dict(problem.groups)
         found = []
         if target is None:
-            solution = problem.solve(self.solver, self.tol)
+            solution = problem.solve(self.solver, self.tol, verbose=self.verbose)
         else:
-            wanted = {"surrogate": target.surrogate, "prefer": target.prefer, "keep": target.keep}
+            wanted = {name: getattr(target, name) for name in ("surrogate", "prefer", "keep", "verbose")}
             found = [problem.neutralize(target.limit, target.measure, tol=target.tol, **wanted)]
             solution = found[0].solution
         codes, weight = (sample.y > 0).astype(int), sample.sample_weight

@@ -35,6 +35,7 @@ class SharedParameters:
     confidence: float | None = None
     prefer: Any = DEFAULTS.prefer
     keep: float = DEFAULTS.keep
+    verbose: bool = False
 
 
 @dataclass(eq=False, repr=False)
@@ -88,6 +89,8 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
         Criterion that compares surrogates on a validation set; a callable is ``(y, scores) -> float``.
     keep : float
         Least allowed ratio, in every group, of the positive rate to that of the plain model (eta = 0).
+    verbose : bool
+        Print one line per solve (see `nerm.Problem.solve`).
 
     Attributes
     ----------
@@ -166,7 +169,7 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
         Weight of neutrality: one number, or a dict with one number per viewpoint.
     kernel, gamma, degree, coef0, weights, class_weight, fit_intercept, solver, tol
         As in `NeutralSVC`.
-    limit, measure, confidence, prefer, keep
+    limit, measure, confidence, prefer, keep, verbose
         As in `NeutralSVC`.
 
     >>> import numpy as np, nerm

@@ -80,7 +80,7 @@ def target_of(model: Any) -> Target | None:
     if not (isinstance(surrogate, str) and surrogate == "auto"):
         surrogate = as_atom(surrogate, "surrogate")
     given = model.limit, model.measure, model.tol, surrogate, model.prefer, model.keep
-    return Target(*given, confidence=model.confidence)
+    return Target(*given, confidence=model.confidence, verbose=model.verbose)
 
 
 def rows_to_learn_from(rows: TrainingRows, target: Target | None) -> Ints:

@@ -246,6 +246,7 @@ class Problem:
         *,
         strict: bool = False,
         time_limit: float | None = None,
+        verbose: bool = False,
         **options: Any,
     ) -> Solution:
         """Solve the problem; its status is optimal only if the certified relative gap is at most `tol`.
@@ -262,6 +263,8 @@ class Problem:
             Seconds, for any solver. After this time the best hypothesis so far is certified and returned with
             `Status.TIME_LIMIT`, or as optimal if the certificate shows it. A solver stops after its current
             iteration; preparation and certification are not interrupted.
+        verbose : bool
+            Print one line per solve: solver, rows, objective, certified relative gap, seconds.
         options
             Passed to the solver. If the objective is not convex, two more options are accepted:
             ``start=(coef, intercept)``, the start of the convex-concave procedure (by default the solution of
@@ -274,7 +277,7 @@ class Problem:
         """
         from nerm.solvers.registry import SolverPool
 
-        return SolverPool(solver).solve_all([self], tol, strict, time_limit, options)[0]
+        return SolverPool(solver, verbose).solve_all([self], tol, strict, time_limit, options)[0]
 
     def neutralize(
         self,
@@ -287,6 +290,7 @@ class Problem:
         prefer: Any = "accuracy",
         keep: float = 0.5,
         random_state: int = 0,
+        verbose: bool = False,
     ) -> Neutralized:
         """Return the best solution whose *measured* neutrality is within a limit.
 
@@ -321,6 +325,8 @@ class Problem:
             The positive rate of every group must be at least this share of its rate under the plain model.
         random_state : int
             The seed that draws the held-out rows.
+        verbose : bool
+            Print one line per solve, with the surrogate, the weights and the measure.
 
         Returns
         -------
@@ -336,7 +342,7 @@ class Problem:
         from nerm.neutralize import neutralize
 
         chosen = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
-        return neutralize(self, limit, measure, tol=tol, on=on, **chosen)
+        return neutralize(self, limit, measure, tol=tol, on=on, verbose=verbose, **chosen)
 
     def path(
         self,
@@ -346,6 +352,7 @@ class Problem:
         *,
         strict: bool = False,
         time_limit: float | None = None,
+        verbose: bool = False,
         **options: Any,
     ) -> list[Solution]:
         """Solve for every neutrality weight in `eta` and return a list with one `Solution` per weight.
@@ -356,7 +363,7 @@ class Problem:
         from nerm.solvers.registry import SolverPool
 
         problems = [self.with_neutrality(value) for value in _weights(eta, "eta", "neutrality")]
-        return SolverPool(solver).solve_all(problems, tol, strict, time_limit, options)
+        return SolverPool(solver, verbose).solve_all(problems, tol, strict, time_limit, options)
 
     def grid(
         self,
@@ -367,6 +374,7 @@ class Problem:
         *,
         strict: bool = False,
         time_limit: float | None = None,
+        verbose: bool = False,
         **options: Any,
     ) -> list[list[Solution]]:
         """Solve for every pair of weights; entry [i][j] of the result is for (lam[i], eta[j]).
@@ -384,7 +392,7 @@ class Problem:
         rows = [self.with_regularization(w) for w in lams] or [self]
         etas = [] if eta is None else _weights(eta, "eta", "neutrality")
         problems = [row.with_neutrality(value) for row in rows for value in etas] or rows
-        found = SolverPool(solver).solve_all(problems, tol, strict, time_limit, options)
+        found = SolverPool(solver, verbose).solve_all(problems, tol, strict, time_limit, options)
         width = len(problems) // len(rows)
         return [found[i : i + width] for i in range(0, len(found), width)]
 

@@ -24,6 +24,7 @@ from nerm.model.problem import Problem, with_terms
 from nerm.neutralize.surrogates import largest_weight
 from nerm.neutralize.target import Candidate, History, Neutralized, Target, collapse, shown, side_of
 from nerm.signs import sign
+from nerm.solvers.progress import print_solve
 from nerm.solvers.registry import SolverPool
 from nerm.solvers.rootfind import Bracket
 from nerm.typing import Bools, Floats
@@ -116,6 +117,10 @@ class Search:
         rows = solution.stats.details.get("rows", int(self.used.sum()))
         measured = {"rows": rows, **self.quality(scores), **rates}
         self.history.add(candidate, measured)
+        if self.target.verbose:
+            etas = ", ".join(f"{eta:.4g}" for eta in candidate.etas)
+            note = f"{surrogate!r} eta {etas}" if surrogate else "no neutrality"
+            print_solve(solution, f"{note}: {self.metric.name} {candidate.measured:.4g}")
         return candidate
 
     def term_rows(self) -> list[tuple[str, Floats, Floats]]:

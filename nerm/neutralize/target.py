@@ -39,7 +39,8 @@ Prefer = str | Callable[[Floats, Floats], float]
 class Target:
     """The target of a search: limit, measure and options (see `nerm.Problem.neutralize`).
 
-    If `confidence` is given, the measure must be within the limit on new rows with that probability.
+    If `confidence` is given, the measure must be within the limit on new rows with that probability. If
+    `verbose`, the search prints one line per solve.
     """
 
     limit: float
@@ -50,6 +51,7 @@ class Target:
     keep: float = 0.5
     random_state: int = 0
     confidence: float | None = None
+    verbose: bool = False
 
     def __post_init__(self) -> None:
         as_nonnegative(self.limit, "limit")

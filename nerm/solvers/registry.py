@@ -17,6 +17,7 @@ from nerm.solvers.base import Session, Solver, limit, path_order
 from nerm.solvers.convex_concave import stationary_points
 from nerm.solvers.linalg.merging import open_session
 from nerm.solvers.process import ProcessSession
+from nerm.solvers.progress import print_solve, with_bar
 from nerm.validation import as_positive
 
 PROVED = (Status.OPTIMAL, Status.INFEASIBLE)  # no other solver needs to be run
@@ -89,8 +90,8 @@ class SolverPool:
     'optimal'
     """
 
-    def __init__(self, solver: str | Solver = "auto") -> None:
-        self.solver = solver
+    def __init__(self, solver: str | Solver = "auto", verbose: bool = False) -> None:
+        self.solver, self.verbose = solver, verbose
         self._sessions: dict[str, Session] = {}
 
     def solve(self, problem: Problem, tol: float, **options: Any) -> Solution:
@@ -144,8 +145,11 @@ class SolverPool:
                 break
             left = [left[k] for k in path_order([problems[i] for i in left])]
             asked = [problems[i] for i in left]
-            for i, new in zip(left, self._refined(choice, asked, tol, options, deadline), strict=True):
+            found = self._refined(choice, asked, tol, options, deadline)
+            for i, new in zip(left, with_bar(found, len(left), self.verbose), strict=True):
                 best[i] = combine(best[i], new)
+                if self.verbose:
+                    print_solve(new, f"eta {new.problem.etas.sum():.4g}" if len(new.problem.etas) else "")
         return [solution for solution in best if solution is not None]
 
     def _session(self, solver: Solver, problem: Problem, deadline: float) -> Session:
