@@ -260,12 +260,11 @@ def compare_solvers(
         problems = SETS[problems]()
     here = nerm.solvers.available()
     jobs = []
-    given = [problems] if isinstance(problems, Problem) else problems
+    given: Any = [problems] if isinstance(problems, Problem) else problems
     for (number, case), solver in product(enumerate(given), sorted(here) if solvers is None else solvers):
         case = Given(f"given-{number}", case) if isinstance(case, Problem) else case
         if not isinstance(case, Case | Given):
-            must, do = "each of 'problems' must be a Problem or a Case", "Pass objective.on(X, y, viewpoint=v)"
-            raise InvalidInputError(must, repr(case)[:60], do)
+            raise InvalidInputError("'problems' must be of Problem or Case", repr(case)[:60], "Use 'quick'")
         if not isinstance(solver, nerm.solvers.Solver):
             check_known(solver, "'solvers'", here)
             solver = here[solver]

@@ -20,7 +20,8 @@ from nerm.experiments.methods import FACTS, METHODS, Fit, Fold, Method, decades,
 from nerm.experiments.running import Job, Row, as_grid, by_name, check_columns, reason_of, run_jobs
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Bools, Floats, Ints
-from nerm.validation import check_known, flat
+from nerm.validation import as_labels, check_known, flat
+from nerm.viewpoint import as_sides
 
 #: The values of lambda (sum form, C = 1/lambda) to tune over; the paper does not state its values.
 LAMBDAS = decades((1, 3), -2, 2)
@@ -154,7 +155,7 @@ def _loaded(datasets: Any, data_home: Any) -> dict[str, Any]:
             seed = 0 if data == "synthetic" else None
             data = nerm.datasets.load(data, random_state=seed, data_home=data_home)
         # Only X, y and viewpoint are sent to the workers.
-        y, viewpoint = np.asarray(data.y, dtype=float), np.asarray(data.viewpoint, dtype=float)
+        y, viewpoint = as_labels(data.y, len(data.y))[0], as_sides(data.viewpoint, len(data.y))
         found.append(replace(data, y=y, viewpoint=viewpoint, frame=None))
     return by_name(found, "datasets")
 

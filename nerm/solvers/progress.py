@@ -8,9 +8,8 @@ from nerm.certify.solution import SECONDS, Solution
 
 def print_solve(solution: Solution, note: str = "") -> None:
     """Print one line about a solve: solver, rows, objective, certified relative gap, seconds, and a note."""
-    stats, gap = solution.stats, solution.certificate.relative_gap
-    seconds = sum(getattr(stats, name) for name in SECONDS)
-    rows = stats.details.get("rows", solution.problem.n)
+    stats, seconds = solution.stats, sum(getattr(solution.stats, name) for name in SECONDS)
+    rows, gap = stats.details.get("rows", solution.problem.n), solution.certificate.relative_gap
     print_line(stats.solver, rows, solution.objective.total, gap, seconds, note)
 
 
