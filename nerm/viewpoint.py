@@ -147,6 +147,8 @@ def positive_values(name: str, seen: Array, of: str, *, several: bool, real: boo
         Whether more than two values are numbers of any type, as for a callable.
     """
     first = seen[:1].tolist()[0]
+    if len(seen) == 1 and not several and seen.dtype.kind == "f":
+        return {name: None}  # a problem takes a constant number as it is
     if len(seen) == 1:
         do = "A constant viewpoint says nothing about neutrality: choose another, or use none"
         raise InvalidInputError(f"{of!r} must take at least two values", f"a single value, {first!r}", do)
@@ -172,7 +174,7 @@ def warn_uncentred(of: str, v: Floats, stacklevel: int, *, real: bool = False) -
     `real`, v comes from a callable or an estimator, whose sign has a meaning: the mean is not compared.
     """
     mean, spread = float(v.mean()), float(v.std())
-    if v.min() >= 0 or v.max() <= 0 or (abs(mean) > spread and not real):
+    if v.min() < v.max() and (v.min() >= 0 or v.max() <= 0 or (abs(mean) > spread and not real)):
         numbers = f"{of!r} is read as real numbers of mean {mean:.4g} and standard deviation {spread:.4g}"
         cure = "Pass v - v.mean() to be neutral to its size, or v > threshold for two groups"
         text = f"{numbers}. It is not centred, so that neutral scores may still follow it. {cure}."

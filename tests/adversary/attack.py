@@ -73,6 +73,9 @@ def attack(case: Case, tally: Tally, tol: float = 1e-6) -> None:
     try:
         with at_most(5 * SLOW), warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.filterwarnings(
+                "ignore", message=".*not centred.*"
+            )  # hostile viewpoints are real numbers
             solution = case.problem().solve(tol=tol)
     except TimeoutError as error:
         return tally.add(case, "slow", str(error))

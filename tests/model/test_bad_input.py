@@ -115,7 +115,7 @@ CASES = [
     ),
     (
         lambda: on(objective=Risk(Hinge()) + Neutrality(Hinge(), weights="balanced"), viewpoint=np.ones(20)),
-        "'viewpoint' must take at least two values. Got a single value, 1.0.",
+        "some row must have viewpoint -1. Got none among 20 rows.",
     ),
     (lambda: (1.0 * SquaredL2()).on(X, Y), "an objective must contain a risk. Got SquaredL2()."),
     (

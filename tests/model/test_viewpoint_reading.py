@@ -163,10 +163,12 @@ def test_more_than_two_groups_name_both_ways(viewpoint):
     assert OBJECTIVE.on(X, Y, viewpoint=viewpoint == first).groups == {"viewpoint": (False, True)}
 
 
-def test_a_constant_viewpoint_is_refused():
-    for viewpoint in (np.zeros(200), ["f"] * 200, lambda X: np.ones(200)):
-        with pytest.raises(nerm.InvalidInputError, match="must take at least two values"):
-            OBJECTIVE.on(X, Y, viewpoint=viewpoint)
+def test_a_constant_word_is_refused_and_a_constant_number_needs_both_groups():
+    with pytest.raises(nerm.InvalidInputError, match="must take at least two values"):
+        OBJECTIVE.on(X, Y, viewpoint=["f"] * 200)
+    balanced = nerm.Risk(nerm.Hinge()) + nerm.Neutrality(nerm.Hinge(), weights="balanced")
+    with pytest.raises(nerm.InvalidInputError, match="some row must have viewpoint"):
+        balanced.on(X, Y, viewpoint=np.zeros(200))
 
 
 # --- real numbers that are not centred -------------------------------------------------------------------
