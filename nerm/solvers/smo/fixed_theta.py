@@ -341,15 +341,16 @@ class FixedTheta:
 
         The other intercept is the one in [m, M] at which C+ = C-, if there is one.
         """
+        pairs = zip(term_weights(self.problem), self.problem.blocks, strict=True)
+        sides = [(block.side * factor, block) for factor, block in pairs if block.side]
 
         def difference(b: float) -> float:
-            _, plus, minus = self._totals(b)
-            return plus - minus
+            return sum(factor * block.total(self.at.G + b) for factor, block in sides)
 
         ends = self.optimal_intercepts()
         if not (np.isfinite(ends).all() and difference(ends[0]) * difference(ends[1]) < 0):
             return b
-        other = float(brentq(difference, *ends, xtol=TINY))
+        other = float(brentq(difference, *ends, xtol=TINY, rtol=EPS**0.7))
         return min(b, other, key=lambda at: _larger(self._totals(at)))
 
     def standing(self) -> Standing:
