@@ -125,6 +125,7 @@ table_options = all_of(
     option("decimal", "Default: guessed by column.", type=click.Choice(["comma", "point"])),
     option("sheet", "Of an Excel file. Default: the first.", metavar="NAME"),
     option("missing", "A further word for 'missing'. Repeatable.", multiple=True, metavar="TEXT"),
+    option("exact", "Yes and yes are two values. Default: one, and a note.", is_flag=True),
 )
 
 role_options = all_of(
@@ -133,6 +134,8 @@ role_options = all_of(
     option("intersect", "Every combination of several viewpoints is a group.", is_flag=True),
     option("favoured", "The group set against the rest. Default: each against the rest.", metavar="VALUE"),
     option("positive", "The target's value to predict. Default: yes of yes/no.", metavar="VALUE"),
+    option("same", "Male=M reads a role's value as another. Repeatable.", multiple=True, metavar="TEXT"),
+    numbers_option("bins", "Cut a viewpoint of numbers into groups at these."),
 )
 
 fit_options = all_of(
@@ -167,9 +170,13 @@ study_options = all_of(
 
 def reading_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the `table_options` of a command as `nerm.tables.read_table` takes them."""
-    names = ("separator", "skip_lines", "skip_bad_rows", "memory", "encoding", "decimal", "sheet")
-    same = {name: options[name] for name in names}
-    return {"columns": _columns(options["columns"]), "header": not options["no_header"], **same}
+    names = ("separator", "skip_lines", "skip_bad_rows", "memory", "encoding", "decimal", "sheet", "exact")
+    given = {name: options[name] for name in names}
+    pairs = [pair.rpartition("=") for pair in options.get("same", ())]
+    if wrong := ["".join(pair) for pair in pairs if not all(pair)]:
+        raise click.BadParameter(f"--same must be two values, such as Male=M, not {wrong[0]!r}.")
+    given["same"] = {before.strip(): after.strip() for before, _, after in pairs}
+    return {"columns": _columns(options["columns"]), "header": not options["no_header"], **given}
 
 
 def _columns(given: str | None) -> list[str] | None:
@@ -193,8 +200,8 @@ def _columns(given: str | None) -> list[str] | None:
 def task_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTask, tuple[str, ...]]:
     """Read a table and assign roles to its columns; return the task and the strings that mean "missing"."""
     missing = (*nerm.tables.values.MISSING, *options["missing"])
-    names = ("target", "positive", "favoured", "intersect", "keep_viewpoint", "leave_out")
-    roles = {name: options[name] for name in names if name in options}
+    names = ("target", "positive", "favoured", "intersect", "bins", "keep_viewpoint", "leave_out")
+    roles = {name: options[name] for name in names if options.get(name) is not None}
     table = nerm.tables.read_table(path, **reading_of(options))
     given = options["viewpoint"]
     views = [given] if given in table.names else [name.strip() for name in given.split(",")]

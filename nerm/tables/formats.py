@@ -13,9 +13,9 @@ import math
 import re
 import sys
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, islice, tee
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,10 @@ class Layout:
         Limit on the memory for the cells of a table that is read as a whole, in GB.
     decimal
         The decimal mark: "comma" or "point"; by default it is guessed for each column.
+    exact
+        Whether values that differ only by case, blanks or accents are different values.
+    same
+        By value, another value of the target or the viewpoint that means the same.
     """
 
     name: str
@@ -89,6 +93,8 @@ class Layout:
     skip_bad_rows: bool = False
     memory: float = math.inf
     decimal: str | None = None
+    exact: bool = False
+    same: Mapping[str, str] = field(default_factory=dict)
 
     def refuse(self, must: str, got: str, do: str) -> InvalidInputError:
         """Return an error about this file: what it must be, what was found, and what to do."""

@@ -6,7 +6,7 @@ The docstrings of `nerm.tables` call the string in a cell a word.
 import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from statistics import mode
@@ -17,7 +17,16 @@ import pandas as pd
 
 from nerm.errors import InvalidInputError
 from nerm.tables.formats import Content, Layout, Record, opened, text_content
-from nerm.tables.values import MARKS, decimal_marks, listed, numbers_in, quoted, word_of
+from nerm.tables.values import (
+    MARKS,
+    counted,
+    decimal_marks,
+    key_of,
+    listed,
+    numbers_in,
+    quoted,
+    word_of,
+)
 from nerm.typing import Array, Bools, Floats, Ints
 from nerm.validation import as_pandas, check_known
 
@@ -38,6 +47,8 @@ class TextTable:
         By column name, the decimal mark, for columns whose numbers Python's float() would misread.
     notes
         Messages for the user about how the file was read.
+    exact, same
+        As for `nerm.tables.formats.Layout`.
 
     Examples
     --------
@@ -57,6 +68,8 @@ class TextTable:
     frame: pd.DataFrame
     marks: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    exact: bool = False
+    same: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -84,6 +97,49 @@ class TextTable:
             strange = np.isnan(numbers)
             numbers[strange] = numbers_in(words[strange], usual)
         return numbers
+
+    def categories(self, name: str, *, role: bool = False) -> tuple[Array, list[str]]:
+        r"""Return the values of a column, (n,), with one spelling for each, and notes on what was merged.
+
+        Values that differ only by case, blanks or accents are one value, unless the table is `exact`. `role`
+        is True for a target or viewpoint, whose values `same` merges too.
+
+        >>> parse_table("a,y\n1,yes\n2,Yes\n3,yes\n", "t").categories("y")
+        (array(['yes', 'yes', 'yes'], dtype=object),
+         ["'Yes' (1 row) in 'y' is read as 'yes'; --exact keeps them apart"])
+        """
+        counts = Counter(self[name].tolist())
+        key, alike = self._keys(role=role)
+        common = sorted(counts, key=lambda word: (counts[word], word))
+        words = self.matched(
+            name, {key(word): word for word in common if key(word) not in alike}.values(), role=role
+        )
+        merged: dict[str, dict[str, int]] = {}
+        for word, spelling in dict(zip(self[name].tolist(), words.tolist(), strict=True)).items():
+            if word != spelling:
+                merged.setdefault(spelling, {})[word] = counts[word]
+        verbs, end = {1: "is"}, "" if self.exact else "; --exact keeps them apart"
+        return words, [
+            f"{counted(others)} in {name!r} {verbs.get(len(others), 'are')} read as {quoted(spelling)}{end}"
+            for spelling, others in merged.items()
+        ]
+
+    def matched(self, name: str, known: Iterable[str], *, role: bool = False) -> Array:
+        """Return a column, (n,), in which values that differ from a known one by spelling are replaced by it.
+
+        `role` is as for `categories`. Other values are unchanged.
+        """
+        known, (key, alike) = set(known), self._keys(role=role)
+        times = Counter(map(key, known))
+        unique = {key(word): word for word in known if times[key(word)] == 1}
+        words = self[name].tolist()
+        found = {word: unique.get(alike.get(key(word), key(word)), word) for word in set(words) - known}
+        return np.array([found.get(word, word) for word in words], dtype=object)
+
+    def _keys(self, *, role: bool) -> tuple[Callable[[str], str], dict[str, str]]:
+        """Return the function whose equal values mean one value, and `same` by its values."""
+        key = str if self.exact else key_of
+        return key, {key(word): key(other) for word, other in (self.same if role else {}).items()}
 
     def first(self, name: str, selected: Bools) -> str:
         """Return the first selected cell of a column and its row, for an error; `selected` is a mask."""
@@ -185,8 +241,10 @@ def parse_table(text: str, source: str, **options: Any) -> TextTable:
     return next(_tables(text_content(io.StringIO(text, newline=""), layout), layout, 0))
 
 
-def table_of(frame: Any, source: str = "the table") -> TextTable:
+def table_of(frame: Any, source: str = "the table", *, exact: bool = False) -> TextTable:
     """Convert a DataFrame of pandas, polars or pyarrow to a table of strings; `source` names it in errors.
+
+    `exact` is as for `TextTable`.
 
     >>> import pandas as pd
     >>> table_of(pd.DataFrame({"age": [31.0, None], "sex": ["f", "m"]}))["age"].tolist()
@@ -197,7 +255,8 @@ def table_of(frame: Any, source: str = "the table") -> TextTable:
         must = f"{source} must be a DataFrame of pandas, polars or pyarrow"
         raise InvalidInputError(must, type(frame).__name__, "Convert it")
     columns = {str(name): list(map(word_of, frame.iloc[:, j])) for j, name in enumerate(frame.columns)}
-    return TextTable(source, pd.DataFrame(columns, index=range(1, len(frame) + 1), dtype=object))
+    cells = pd.DataFrame(columns, index=range(1, len(frame) + 1), dtype=object)
+    return TextTable(source, cells, exact=exact)
 
 
 def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]:
@@ -226,7 +285,7 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
             notes = (*content.notes, *notes, *_decimal_notes(marks))
         if bad := len(rows) - len(frame):
             notes = (*notes, f"{bad} rows with a wrong number of fields were left out")
-        yield TextTable(layout.name, frame, marks, notes)
+        yield TextTable(layout.name, frame, marks, notes, layout.exact, layout.same)
         notes = ()
         start += len(rows)
         rows = list(islice(records, per_part))

@@ -24,7 +24,7 @@ from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
-from nerm.tables.values import MISSING, ORDERS, missing_in, positive_of
+from nerm.tables.values import MISSING, ORDERS, missing_in, positive_of, written
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
 MOST_LEVELS = 100  # a nominal column with more values keeps the most frequent ones and pools the others
@@ -72,8 +72,8 @@ class Numeric:
         own = f"{self.name} ({self.part})" if self.part else self.name
         return (own, f"{self.name} {MISSING_LEVEL}") if self.indicator else (own,)
 
-    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
-        """Return the coded column of a table, (n, features), and how many values were guessed.
+    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int, int]:
+        """Return the coded column of a table, (n, features), how many values were guessed, and 0.
 
         `unknown` marks the missing values, (n,). They count as guessed if no indicator column marks them.
         """
@@ -86,12 +86,13 @@ class Numeric:
             raise InvalidInputError(must, got, do)
         coded = (np.where(unknown, self.median, numbers) - self.mean) / self.scale
         if self.indicator:
-            return np.column_stack([coded, unknown]), 0
-        return coded[:, None], int(unknown.sum())
+            return np.column_stack([coded, unknown]), 0, 0
+        return coded[:, None], int(unknown.sum()), 0
 
-    def said(self, guessed: int) -> str:
-        """Return a note that `guessed` missing values were replaced by the median."""
-        return f"{self.features[0]!r}: {guessed} missing values replaced by {self.median:g}"
+    def said(self, guessed: int, _: int) -> Iterator[str]:
+        """Yield a note that `guessed` missing values were replaced by the median."""
+        if guessed:
+            yield f"{self.features[0]!r}: {guessed} missing values replaced by {self.median:g}"
 
 
 @dataclass(frozen=True)
@@ -127,20 +128,26 @@ class Nominal:
         """The names of the coded columns."""
         return tuple(f"{self.name} = {level}" for level in Levels(self.levels).shown)
 
-    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int]:
+    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int, int]:
         """Return the coded column of a table, (n, features), and how many values are no level.
 
-        `unknown` marks the missing values, (n,).
+        `unknown` marks the missing values, (n,). A value that differs from one level only by case, blanks or
+        accents is that level, unless the table is `exact`; the last number counts such values.
         """
-        levels = Levels(self.levels)
-        codes = levels.codes(np.where(unknown, MISSING_LEVEL, table[self.name]))
+        levels, words = Levels(self.levels), table.matched(self.name, self.levels)
+        codes = levels.codes(np.where(unknown, MISSING_LEVEL, words))
+        respelled = int((words != table[self.name]).sum())
         if self.pooled:
             codes[(codes < 0) & ~unknown] = self.levels.index(OTHER)
-        return levels.matrix(codes, unknown=0.5), int((codes < 0).sum())
+        return levels.matrix(codes, unknown=0.5), int((codes < 0).sum()), respelled
 
-    def said(self, guessed: int) -> str:
-        """Return a note that `guessed` values are no level."""
-        return f"{self.name!r}: {guessed} values not seen in fit, coded as none of the known ones"
+    def said(self, guessed: int, respelled: int) -> Iterator[str]:
+        """Yield notes that `guessed` values are no level, and that `respelled` ones are written otherwise."""
+        if guessed:
+            yield f"{self.name!r}: {guessed} values not seen in fit, coded as none of the known ones"
+        if respelled:
+            how = "read as the values of fit that differ only by case, blanks or accents"
+            yield f"{self.name!r}: {respelled} values {how}; --exact keeps them apart"
 
 
 CODINGS: dict[str, Any] = {"Numeric": Numeric, "Nominal": Nominal}
@@ -201,12 +208,14 @@ class Recipe:
         return [feature for column in self.columns for feature in column.features]
 
     def said(self, guessed: Ints) -> tuple[str, ...]:
-        """Return notes on guessed values; `guessed` is their number for each coding, as from `transform`."""
-        return tuple(c.said(int(count)) for c, count in zip(self.columns, guessed, strict=True) if count)
+        """Return notes on guessed values; `guessed` has their numbers by coding, as from `transform`."""
+        pairs = zip(self.columns, guessed.tolist(), strict=True)
+        return tuple(note for column, counts in pairs for note in column.said(*counts))
 
     def transform(self, table: TextTable) -> tuple[Matrix, Ints]:
-        """Code a table; return the matrix, (n, features), and the number of guessed values per coding.
+        """Code a table; return the matrix, (n, features), and the numbers of guessed values per coding.
 
+        These are, for each coding, how many values were guessed and how many were spelled otherwise in fit.
         The matrix is CSR if more than half of its entries are 0, else dense.
         """
         absent = dict.fromkeys(column.name for column in self.columns if column.name not in table.names)
@@ -216,9 +225,9 @@ class Recipe:
             do = "Use a table like the one given to fit"
             raise InvalidInputError(must, f"no column {next(iter(absent))!r}{more}", do)
         coded = [column.code(table, missing_in(table[column.name], self.missing)) for column in self.columns]
-        matrix = sp.hstack([sp.csr_matrix(block) for block, _ in coded], format="csr")
+        matrix = sp.hstack([sp.csr_matrix(block) for block, *_ in coded], format="csr")
         sparse = 2 * matrix.nnz < matrix.shape[0] * matrix.shape[1]
-        return (matrix if sparse else matrix.toarray()), np.array([guessed for _, guessed in coded])
+        return (matrix if sparse else matrix.toarray()), np.array([counts for _, *counts in coded])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data (strings, numbers, lists), from which `from_dict` restores it."""
@@ -265,7 +274,7 @@ def learn_recipe(
     >>> table = parse_table("age,area\n20,1011\n?,1012\n40,1013\n", "people.csv")
     >>> recipe, notes = learn_recipe(table, ["age", "area"], kinds={"area": "words"})
     >>> notes
-    ("'age': 1 values missing (33 %)",)
+    ("'age': 1 values missing (33 %, written '?')",)
     >>> recipe.summary()
     '2 columns, 5 features'
     """
@@ -278,7 +287,8 @@ def learn_recipe(
             left_out[name] = "the same value in every row" if distinct else "no values"
             continue
         if some:
-            notes.append(f"{name!r}: {int(unknown.sum())} values missing ({100 * unknown.mean():.2g} %)")
+            how = f"({100 * unknown.mean():.2g} %{written(table[name][unknown])})"
+            notes.append(f"{name!r}: {int(unknown.sum())} values missing {how}")
         kind = (kinds or {}).get(name) or kind_of(name, table, unknown)
         if kind != WORDS:
             *parts, last = values_of(table.rows(~unknown), name, kind).items()
@@ -288,7 +298,9 @@ def learn_recipe(
         elif distinct == len(known) > MOST_LEVELS:
             left_out[name] = "another word in every row, so it names rows"
         else:
-            columns.append(Nominal.learn(name, known, some))
+            spelled, merged = table.rows(~unknown).categories(name)
+            notes += merged
+            columns.append(Nominal.learn(name, spelled, some))
     if not columns:
         must = f"{table.source!r} must have an input column with more than one value"
         got = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
@@ -361,7 +373,7 @@ class TableFeatures:
 
     def __call__(self, frame: Any) -> Matrix:
         """Return the features of the rows of a DataFrame, (n, features)."""
-        return sp.csr_matrix(self.recipe.transform(table_of(frame))[0])
+        return sp.csr_matrix(self.recipe.transform(table_of(frame, exact=True))[0])
 
     def in_order(self, classes: list[Any]) -> list[Any]:
         """Return the class labels, reordered so that the positive one of a known pair (no/yes) is last."""
@@ -386,5 +398,6 @@ def learn_features(sample: Any, levels: Mapping[str, set[str] | None]) -> TableF
     for name, words in levels.items():
         seen = set(sample[name])
         copies += [sample.iloc[[0]].assign(**{name: word}) for word in sorted((words or set()) - seen)]
-    recipe, _ = learn_recipe(table_of(pd.concat([sample, *copies], ignore_index=True)), list(sample.columns))
+    rows = table_of(pd.concat([sample, *copies], ignore_index=True), exact=True)
+    recipe, _ = learn_recipe(rows, list(sample.columns))
     return TableFeatures(recipe)

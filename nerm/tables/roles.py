@@ -5,8 +5,10 @@ left out. A note names each column that by itself determines the target or the v
 because such a column may be a leak.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Self
 
 import numpy as np
@@ -20,6 +22,8 @@ from nerm.typing import Array, Bools, Floats, Ints
 MOST_SHOWN = 12  # largest number of groups per viewpoint, and of entries in printed lists
 FEW_ROWS = 30  # rates of fewer rows are marked as uncertain
 NEARLY_ALL = 0.95  # least share of distinct values in an identifier, and of rows that a leak determines
+THE_REST = "the rest"
+_COMPARED = re.compile(r"(.+?)\s*(>=|<=|>|<)\s*([+-]?\d+(?:\.\d+)?)")
 NUMBERS, WORDS, UNCLEAR, IDENTIFIER = "numbers", "words", "dates of unclear order", "identifier"
 #: By kind of an input, the note about columns of this kind.
 KIND_NOTES = {
@@ -133,6 +137,7 @@ def make_task(
     positive: str | None = None,
     favoured: str | None = None,
     intersect: bool = False,
+    bins: Sequence[float] = (),
     keep_viewpoint: bool = False,
     leave_out: Sequence[str] = (),
     missing: Sequence[str] = cells.MISSING,
@@ -146,7 +151,8 @@ def make_task(
     target
         Name of the column to predict.
     viewpoint
-        Name of the viewpoint column, or several names.
+        Name of the viewpoint column, or several names. A comparison such as "age>=40" makes two groups of a
+        column of numbers.
     positive
         The value of the target that is coded as +1; all others are -1. It may be omitted if there are two
         values: the default is the positive one of a known pair (yes of yes/no), else the last in order.
@@ -155,6 +161,8 @@ def make_task(
         compared with all others.
     intersect
         With several viewpoints: whether each combination of their values is a group, instead of each value.
+    bins
+        The numbers at which viewpoints that hold numbers are cut into groups.
     keep_viewpoint
         Whether the viewpoint columns are inputs too.
     leave_out
@@ -169,29 +177,38 @@ def make_task(
     >>> task = make_task(table, "income", "sex", keep_viewpoint=True)
     >>> task.target, task.inputs, task.notes
     (Role(column='income', positive='high', negative='low'), ('age', 'sex'),
-     ("1 rows without a value of 'income' were left out", "fewer than 30 rows have 'income = high', ...))
+     ("1 rows without a value of 'income' were left out, written '?'", "fewer than 30 rows have ...))
     """
-    views = (viewpoint,) if isinstance(viewpoint, str) else tuple(dict.fromkeys(viewpoint))
+    given = (viewpoint,) if isinstance(viewpoint, str) else tuple(dict.fromkeys(viewpoint))
+    table, views = _with_groups(table, given, bins, missing)
     if target in views:
         do = "Name another column as viewpoint"
         raise InvalidInputError("target and viewpoint must be two columns", f"{target!r} for both", do)
     for name in leave_out:
         table[name]  # a name that is not there must be refused
-    notes = list(table.notes)
+    notes, left_out = list[str](), list[str]()
     for name in (target, *views):
         unknown = cells.missing_in(table[name], missing)
         if unknown.all():
             must = f"column {name!r} must hold values"
             raise InvalidInputError(must, "missing values only", "Use another column")
         if unknown.any():
-            notes.append(f"{int(unknown.sum())} rows without a value of {name!r} were left out")
+            count, how = int(unknown.sum()), cells.written(table[name][unknown])
+            left_out.append(f"{count} rows without a value of {name!r} were left out{how}")
             table = table.rows(~unknown)
-    role = _role(target, table[target], positive, "target")
+    values = dict[str, Array]()
+    for name in (target, *views):
+        values[name], merged = table.categories(name, role=True)
+        counts = pd.Series(values[name]).value_counts()
+        doubts = cells.doubtful(name, counts.to_dict(), FEW_ROWS) if len(counts) <= MOST_SHOWN else ()
+        notes += [*merged, *doubts]
+    role, said = _role(target, values[target], positive, "target")
+    view, groups, terms, formed = _compared({name: values[name] for name in views}, favoured, intersect)
+    notes = [*said, *formed, *notes, *table.notes, *left_out]
     if positive is None and cells.positive_of(role.positive, role.negative) is None:
         takes = f"--positive takes {role.negative!r} instead"
         notes.append(f"{role.group(1)} counts as positive, the last in order; {takes}")
-    view, groups, terms = _compared(table, views, favoured, intersect)
-    y, v = role.signs(table[target]), next(iter(terms.values()))
+    y, v = role.signs(values[target]), next(iter(terms.values()))
     if any(abs((y * sides).mean()) == 1 for sides in terms.values()):
         must = "the target must not be the viewpoint in other words"
         do = "Nothing can be learned that is neutral to it: use another viewpoint or target"
@@ -207,62 +224,149 @@ def make_task(
     return TableTask(table, role, view, y, v, inputs, tuple(notes), groups=groups, terms=terms)
 
 
-def _compared(
-    table: TextTable, views: Sequence[str], favoured: str | None, intersect: bool
-) -> tuple[Role, dict[str, Bools], dict[str, Floats]]:
-    """Return the role, groups and terms of the viewpoint, as `TableTask` has them.
+def _with_groups(
+    table: TextTable, viewpoints: Sequence[str], bins: Sequence[float], missing: Sequence[str]
+) -> tuple[TextTable, tuple[str, ...]]:
+    """Replace the numbers of viewpoints by words for their groups; return the table and the column names.
 
-    A group of fewer than FEW_ROWS rows, unless it is the largest, has no term of its own, because its rates
-    are too uncertain; it still belongs to the rest of the other groups' terms.
+    The groups are the two sides of a comparison such as "age>=40", or the intervals between the `bins`.
     """
-    if favoured is not None and len(views) > 1:
+    views, frame, cut = [], table.frame, False
+    for given in viewpoints:
+        found = None if given in table.names else _COMPARED.fullmatch(given)
+        name = given if found is None else found[1].strip()
+        views.append(name)
+        unknown = cells.missing_in(table[name], missing)
+        numbers = np.where(unknown, np.nan, table.numbers(name))
+        edges = sorted(bins) if found is None else [float(found[3])]
+        strange = np.isnan(numbers) & ~unknown
+        if not edges or (found is None and strange.any()):
+            continue
+        if strange.any():
+            must, do = f"{given!r} must compare a column of numbers", "Name a group with --favoured instead"
+            raise InvalidInputError(must, table.first(name, strange), do)
+        cut = True
+        inner = [f"{low:g} to below {high:g}" for low, high in pairwise(edges)]
+        words = [f"below {edges[0]:g}", *inner, f"{edges[-1]:g} or more"]
+        if found is not None and found[2] in (">", "<="):
+            words = [f"{edges[0]:g} or less", f"above {edges[0]:g}"]
+        places = np.digitize(numbers, edges, right=words[0].endswith("less"))
+        groups = np.array(words, dtype=object)[places]
+        frame = frame.assign(**{name: np.where(unknown, "", groups)})
+    if bins and not cut:
+        must = "--bins must come with a viewpoint of numbers"
+        raise InvalidInputError(must, cells.listed(viewpoints), "Leave it out")
+    return replace(table, frame=frame), tuple(dict.fromkeys(views))
+
+
+def _compared(
+    named: Mapping[str, Array], favoured: str | None, intersect: bool
+) -> tuple[Role, dict[str, Bools], dict[str, Floats], list[str]]:
+    """Return role, groups and terms of the viewpoint, as `TableTask` has them, and notes on what was pooled.
+
+    Of more than two groups, those of fewer than FEW_ROWS rows have no term of their own, because their rates
+    are too uncertain: they are pooled if that makes a group of FEW_ROWS rows. They belong to the rest of the
+    other groups' terms.
+
+    Parameters
+    ----------
+    named
+        The values of each viewpoint, (n,), by name.
+    favoured, intersect
+        As for `make_task`.
+    """
+    if favoured is not None and len(named) > 1:
         do = "Leave --favoured out: every group is set against the rest"
-        raise InvalidInputError("--favoured must come with one viewpoint", f"{len(views)} of them", do)
-    column, named = " and ".join(views), {name: table[name] for name in views}
+        raise InvalidInputError("--favoured must come with one viewpoint", f"{len(named)} of them", do)
+    column = " and ".join(named)
     if intersect:
-        named = {column: table.frame[list(views)].agg(", ".join, axis=1).to_numpy()}
-    roles, groups, terms = [], dict[str, Bools](), dict[str, Floats]()
-    for name, words in named.items():
-        role, counts = _role(name, words, favoured, "viewpoint"), pd.Series(words).value_counts()
+        named = {column: pd.DataFrame(named).agg(", ".join, axis=1).to_numpy()}
+    roles, groups, terms, notes = [], dict[str, Bools](), dict[str, Floats](), list[str]()
+    for name, given in named.items():
+        role, said = _role(name, given, favoured, "viewpoint")
+        words, pooled = (given, []) if role.negative != THE_REST else _pooled(name, given)
+        counts = pd.Series(words).value_counts()
         if len(counts) == 2 or favoured is not None:
+            role = role if role.negative != THE_REST else Role(name, *counts.index)
             terms[role.group(1)] = signs = role.signs(words)
             groups |= {role.group(side): signs == side for side in (1, -1)}
         else:
             groups |= {f"{name} = {value}": words == value for value in sorted(counts.index)}
-            others = counts.index[counts >= FEW_ROWS].drop(role.positive, errors="ignore")
-            several = [role.positive, *sorted(others)]
-            terms |= {f"{name} = {value}": np.where(words == value, 1.0, -1.0) for value in several}
+            first, *others = counts.index[counts >= FEW_ROWS]
+            role = Role(name, first, THE_REST)
+            terms |= {
+                f"{name} = {value}": np.where(words == value, 1.0, -1.0) for value in (first, *sorted(others))
+            }
+            shown = cells.counted(counts.to_dict(), MOST_SHOWN)
+            said = [f"the groups of {name!r} are compared each with the rest: {shown}"]
+        notes += [*said, *pooled]
         roles.append(role)
-    return replace(roles[0], column=column), groups, terms
+    return replace(roles[0], column=column), groups, terms, notes
 
 
-def _role(name: str, words: Array, positive: str | None, what: str) -> Role:
-    """Return the role of a column with the values `words`, (n,): one value is +1, all others are -1.
+def _pooled(name: str, words: Array) -> tuple[Array, list[str]]:
+    """Return the values of a viewpoint, (n,), with the groups of few rows pooled, and notes on these.
 
-    The value +1 is `positive` or, if that is None and there are two values, the default of `make_task`.
-    `what` is "target" or "viewpoint". A viewpoint may have more values; then the most frequent one is +1.
+    They are pooled if together they have FEW_ROWS rows; otherwise they are set aside by the caller.
+    """
+    counts = pd.Series(words).value_counts()
+    small = counts[counts < FEW_ROWS].sort_index()
+    if len(small) == len(counts):
+        must = f"a group of {name!r} must have at least {FEW_ROWS} rows"
+        do = (
+            "Read values as one with --same, use more rows, or set one group against the rest with --favoured"
+        )
+        raise InvalidInputError(must, cells.counted(counts.to_dict(), MOST_SHOWN), do)
+    if small.empty:
+        return words, []
+    shown = cells.counted(small.to_dict(), MOST_SHOWN)
+    few = f"groups of {name!r} below {FEW_ROWS} rows are"
+    if len(small) == 1 or small.sum() < FEW_ROWS:
+        return words, [f"{few} set aside, and only counted in the rest of other groups: {shown}"]
+    others = " or ".join(small.index)
+    return np.where(pd.Series(words).isin(small.index), others, words), [f"{few} pooled as one: {shown}"]
+
+
+def _role(name: str, words: Array, positive: str | None, what: str) -> tuple[Role, list[str]]:
+    """Return the role of a column with the values `words`, (n,), and a note on the values of its rest.
+
+    The value +1 is `positive`, in any spelling, or, if that is None and there are two values, the default of
+    `make_task`. `what` is "target" or "viewpoint". A viewpoint may have more values; then the most frequent
+    one is +1.
     """
     counts = pd.Series(words).value_counts()
     values = sorted(counts.index, key=_order)
-    shown = ", ".join(map(cells.quoted, values[:5])) + (", …" if len(values) > 5 else "")
+    shown = cells.counted({value: counts[value] for value in values})
     must, option = f"the {what} must have two values", "--positive" if what == "target" else "--favoured"
     if len(values) == 1:
-        raise InvalidInputError(must, f"{shown} in every row of {name!r}", f"Use another column as {what}")
-    if positive is not None and positive not in values:
+        got, do = f"{cells.quoted(values[0])} in every row of {name!r}", f"Use another column as {what}"
+        raise InvalidInputError(must, got, do)
+    alike = [value for value in values if cells.key_of(value) == cells.key_of(positive or "")]
+    if positive is not None and positive not in values and len(alike) != 1:
         must = f"{option} must be a value of {name!r} ({shown})"
         raise InvalidInputError(must, repr(positive), "Use one of these")
     if positive is None and len(values) > 2:
         do = f"Name one of them with {option} to set it against the rest"
+        numeric = not np.isnan(cells.numbers_in(values)).any()
         if what == "viewpoint":
             if len(values) <= MOST_SHOWN:
-                return Role(name, counts.index[0], "the rest")
+                return Role(name, counts.index[0], THE_REST), []
             must = f"a viewpoint must have at most {MOST_SHOWN} groups"
-        elif len(values) > MOST_SHOWN and not np.isnan(cells.numbers_in(values)).any():
+        if len(values) > MOST_SHOWN and numeric:
+            middle = f"{np.median(cells.numbers_in(words)):g}"
             do = "Make a column of two values of it, such as whether it is above some number"
+            if what == "viewpoint":
+                do = f"Compare it, --viewpoint '{name}>={middle}', cut it, --bins {middle}, or use --favoured"
         raise InvalidInputError(must, f"{len(values)} in {name!r}: {shown}", do)
-    chosen = positive if positive is not None else cells.positive_of(*values[:2]) or values[-1]
-    others = [value for value in values if value != chosen]
-    return Role(name, chosen, others[0] if len(others) == 1 else f"not {chosen}")
+    chosen = cells.positive_of(*values[:2]) or values[-1]
+    if positive is not None:
+        chosen = positive if positive in values else alike[0]
+    others = {value: counts[value] for value in values if value != chosen}
+    if len(others) == 1:
+        return Role(name, chosen, next(iter(others))), []
+    against = cells.counted({chosen: counts[chosen]}), cells.counted(others, MOST_SHOWN)
+    note = f"the {what} {name!r} is {against[0]} against the rest: {against[1]}"
+    return Role(name, chosen, f"not {chosen}"), [note]
 
 
 def _order(value: str) -> tuple[bool, float, str]:

@@ -14,7 +14,7 @@ from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.tables.reading import PART_CELLS, TextTable, table_of
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import Role, TableTask
-from nerm.tables.values import missing_in
+from nerm.tables.values import key_of, missing_in
 from nerm.typing import Array, Floats, Ints
 
 
@@ -168,12 +168,14 @@ def score_column(task: TableTask, column: str) -> Floats:
 def decision_column(task: TableTask, column: str) -> Floats:
     """Return +1 or -1 per row, (n,), for a column of decisions written as values of the target."""
     target, table = task.target, task.table
-    strange = ~missing_in(table[column], [target.positive, target.negative, *table[target.column]])
+    known = [target.positive, target.negative, *table.categories(target.column, role=True)[0]]
+    decided = table.matched(column, known, role=True)
+    strange = ~missing_in(decided, known)
     if strange.any():
         must = f"the decision {column!r} must be a value of {target.column!r}"
         do = "Use the words of the target, or --score for numbers"
         raise InvalidInputError(must, table.first(column, strange), do)
-    return target.signs(table[column])
+    return target.signs(decided)
 
 
 def model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: Sequence[str]) -> Floats:
@@ -201,13 +203,14 @@ def model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: Se
         words = np.isnan(numbers[~unknown]).any()
         frame[name] = frame[name].mask(unknown) if words else numbers
     known = [str(label) for label in getattr(model, "classes_", ())]
-    if len(known) != 2 or task.target.positive not in known:
+    positive = [k for k, label in enumerate(known) if key_of(label) == key_of(task.target.positive)]
+    if len(known) != 2 or len(positive) != 1:
         must = f"the model must tell {task.target.positive!r} from another class"
         got = f"a model of {', '.join(known) or 'no classes'}"
         raise InvalidInputError(must, got, "Use --positive, or another model")
     decide = getattr(model, "decision_function", None)
     scores = decide(frame) if decide else model.predict_proba(frame)[:, 1] - 0.5
-    return scores if known[1] == task.target.positive else -scores
+    return scores if positive == [1] else -scores
 
 
 def _loaded(path: str, trusted: Sequence[str]) -> Any:

@@ -1,8 +1,9 @@
-"""Parse the cells of a table: missing values, numbers, dates, and the positive one of two values."""
+"""Parse the cells of a table: missing values, numbers, dates, categories, the positive one of two values."""
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mode
 from typing import Any
 
@@ -33,7 +34,71 @@ positive negative, approved rejected, approved denied, accepted rejected, grante
 admitted rejected, hired rejected, success failure, won lost, on off, present absent, >50k <=50k, ja nein,
 j n, wahr falsch, oui non, o n, vrai faux, sí no, si no, s n, sim não, sì no, ja nee, tak nie, да нет, 是 否
 """
-_POSITIVE = {frozenset(pair.split()): pair.split()[0] for pair in _PAIRS.replace("\n", " ").split(",")}
+_UNKNOWN = {"none", "unknown", "not known", "missing", "n.a", "k.a", "keine angabe", "unbekannt", "inconnu"}
+
+
+def key_of(word: str) -> str:
+    """Return a word without case, accents and superfluous blanks, and without "." or ".0" at its end.
+
+    Words with the same key are spellings of one value.
+
+    >>> [key_of(word) for word in ("Ja ", "S\u00dcD", "not  paid", ">50K.", "1.0")]
+    ['ja', 'sud', 'not paid', '>50k', '1']
+    """
+    letters = unicodedata.normalize("NFKD", word.casefold())
+    plain = "".join(letter for letter in letters if not "\u0300" <= letter <= "\u036f")
+    return " ".join(plain.split()).removesuffix(".").removesuffix(".0")
+
+
+_POSITIVE = {
+    frozenset(map(key_of, pair.split())): key_of(pair.split()[0])
+    for pair in _PAIRS.replace("\n", " ").split(",")
+}
+
+
+def counted(counts: Mapping[str, int], most: int = 5) -> str:
+    """Return the first `most` values with their numbers of rows, for a sentence.
+
+    >>> counted({"f": 1200, "m": 3})
+    "'f' (1,200 rows), 'm' (3)"
+    """
+    shown = [f"{quoted(word)} ({number:,})" for word, number in list(counts.items())[:most]]
+    unit = "row" if next(iter(counts.values())) == 1 else "rows"
+    shown[0] = f"{shown[0][:-1]} {unit})"
+    more = f" and {len(counts) - most} more values" if len(counts) > most else ""
+    return ", ".join(shown) + more
+
+
+def doubtful(name: str, counts: Mapping[str, int], few: int) -> Iterator[str]:
+    """Yield notes on values of a column that may mean the same or nothing: M and Male, a misspelling, a dash.
+
+    Parameters
+    ----------
+    name
+        Name of the column.
+    counts
+        By value, its number of rows.
+    few
+        A value of fewer rows may be a misspelling of one that differs by one letter.
+    """
+    keys = {word: key_of(word) for word in counts}
+    for word, other in ((a, b) for a in counts for b in counts if counts[a] <= counts[b] and a != b):
+        one, two = sorted((keys[word], keys[other]), key=len)
+        if not two.isalpha() or (word > other and counts[word] == counts[other]):
+            continue
+        if (one and two.startswith(one)) or (counts[word] < few and _one_typo(one, two)):
+            pair = counted({word: counts[word], other: counts[other]}).replace(", ", " and ")
+            yield f"{pair} in {name!r} may mean the same: --same '{word}={other}' reads them as one"
+    for word, key in keys.items():
+        if key in _UNKNOWN or (not any(map(str.isalnum, key)) and len(counts) > 2):
+            text = counted({word: counts[word]})
+            yield f"{text} in {name!r} is read as a value of its own: --missing {word!r} reads it as missing"
+
+
+def _one_typo(one: str, two: str) -> bool:
+    """Whether words of at least four letters are equal without one letter of the longer, or of both."""
+    shorter, longer = ({word[:k] + word[k + 1 :] for k in range(len(word))} for word in (one, two))
+    return len(one) >= 4 and (one in longer or not shorter.isdisjoint(longer))
 
 
 def word_of(value: Any) -> str:
@@ -84,13 +149,23 @@ def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
     return pd.Series(column, dtype=object).isin(tokens).to_numpy()
 
 
+def written(unknown: Array) -> str:
+    """Return how missing cells are written, for a sentence; "" if all are empty.
+
+    >>> written(np.array(["", "NA", "NA"], dtype=object))
+    ", written 'NA'"
+    """
+    words = sorted(set(unknown.tolist()) - {""})
+    return f", written {listed(words)}" if words else ""
+
+
 def positive_of(first: str, second: str) -> str | None:
     """Return the positive one of two values, or None if they are no known pair such as yes/no.
 
     >>> positive_of("nein", "Ja"), positive_of("0.0", "1.0"), positive_of("a", "b")
     ('Ja', '1.0', None)
     """
-    small = {word.casefold().strip().removesuffix(".").removesuffix(".0"): word for word in (first, second)}
+    small = {key_of(word): word for word in (first, second)}
     known = _POSITIVE.get(frozenset(small))
     return None if known is None else small[known]
 

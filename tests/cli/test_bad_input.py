@@ -147,7 +147,7 @@ def test_garbage_values(nerm, tmp_path):
     refused(nerm("fit", path, *ROLES), "'hours' must hold numbers only", "24 other values", "'x#!' in row 4")
     ran = nerm("fit", path, *ROLES, "--missing", "x#!", "--test", 0, "--eta", 0.5)
     assert ran.code == 0
-    assert "'hours': 24 values missing (10 %)" in ran.err
+    assert "'hours': 24 values missing (10 %, written 'x#!')" in ran.err
 
 
 @pytest.mark.parametrize("words", [("m", "f"), ("f", "m")])

@@ -85,7 +85,10 @@ def test_tables_for_people(nerm, data):
         "vacuous",
     ):
         assert words in ran.out
-    assert "'age': 6 values missing (2.5 %)" in nerm("fit", data, *ROLES, "--eta", 0.5, "--test", 0).err
+    assert (
+        "'age': 6 values missing (2.5 %, written '?')"
+        in nerm("fit", data, *ROLES, "--eta", 0.5, "--test", 0).err
+    )
     assert nerm("fit", data, *ROLES, "--eta", 0.5, "--quiet").err == ""
 
 

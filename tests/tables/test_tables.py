@@ -26,7 +26,7 @@ def test_a_recipe_by_hand():
         [2 / scale, 0, 0, 0, 1],
     ]
     assert dense(X) == pytest.approx(np.array(expected))
-    assert notes == ("'x': 1 values missing (25 %)", "'job': 1 values missing (25 %)")
+    assert notes == ("'x': 1 values missing (25 %, written '?')", "'job': 1 values missing (25 %)")
     assert Recipe.from_dict(recipe.to_dict()) == recipe
 
 

@@ -1,0 +1,148 @@
+"""Stories of careful users who once got another model than they asked for, without a word."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import as_csv, people
+
+FAST = ("--surrogate", "hinge", "--limit", "0.1")
+
+
+def written(tmp_path, rows, name="people.csv"):
+    path = tmp_path / name
+    path.write_text(as_csv(rows), encoding="utf-8")
+    return path
+
+
+def respelled(column, *spellings, rows=None):
+    """Return rows in which the values of a column take turns in their spelling."""
+    rows = people() if rows is None else rows
+    for i, row in enumerate(rows):
+        row[column] = {name: words[i % len(words)] for name, *words in spellings}[row[column]]
+    return rows
+
+
+YES_AND_NO = ((">50K", "yes", "yes", "Yes"), ("<=50K", "no", "NO ", "no"))
+
+
+def test_yes_in_two_spellings_is_one_value_and_a_note_says_so(nerm, tmp_path):
+    """The export has 'Yes', 'yes', 'NO' and 'no'. Nobody wants to learn 'yes' against 'Yes'."""
+    path = written(tmp_path, respelled("income", *YES_AND_NO))
+    roles = ("--target", "income", "--viewpoint", "sex")
+    ran = nerm("fit", path, *roles, *FAST, "--json")
+    assert ran.code == 0, ran.err
+    plain = json.loads(ran.out)
+    assert plain["target"] == {"column": "income", "positive": "yes", "negative": "no"}
+    clean = json.loads(nerm("fit", written(tmp_path, people(), "c.csv"), *roles, *FAST, "--json").out)
+    assert plain["measures"] == clean["measures"]
+    assert "in 'income' is read as 'yes'; --exact keeps them apart" in ran.err
+    assert "'NO' (" in ran.err
+    # --positive names the value, however it is spelled
+    for spelling in ("yes", "Yes", " YES"):
+        again = json.loads(nerm("fit", path, *roles, *FAST, "--positive", spelling, "--json").out)
+        assert again["measures"] == clean["measures"]
+
+
+def test_exact_refuses_to_merge_and_the_rest_is_said_first(nerm, tmp_path):
+    path = written(tmp_path, respelled("income", *YES_AND_NO))
+    roles = ("--target", "income", "--viewpoint", "sex", "--exact")
+    ran = nerm("fit", path, *roles, *FAST)
+    assert (ran.code, ran.out) == (2, "")
+    assert "the target must have two values. Got 4 in 'income'" in ran.err
+    ran = nerm("fit", path, *roles, *FAST, "--positive", "yes")
+    first = ran.err.splitlines()[0]
+    assert first.startswith("nerm: the target 'income' is 'yes' (")
+    assert "against the rest: 'NO' (" in first
+    assert "'Yes' (" in first
+
+
+def test_accents_and_blanks_are_no_groups(nerm, tmp_path):
+    rows = respelled("sex", ("male", "Süd", "SÜD", "Su\u0308d"), ("female", "Nord", "nord", " Nord"))
+    ran = nerm("fit", written(tmp_path, rows), "--target", "income", "--viewpoint", "sex", *FAST, "--json")
+    assert ran.code == 0, ran.err
+    assert [group["name"] for group in json.loads(ran.out)["groups"]] == ["sex = Süd", "sex = Nord"]
+    assert "in 'sex' are read as 'Süd'" in ran.err
+    assert "in 'sex' is read as 'Nord'" in ran.err
+
+
+def test_m_and_male_are_pointed_out_and_read_as_one_on_request(nerm, tmp_path):
+    """Two offices, two codes: M/F and Male/female. 'F against the rest' would count every 'female' as male."""
+    rows = respelled("sex", ("male", "M", "Male", "M"), ("female", "F", "female", "F"), rows=people(600))
+    path, roles = written(tmp_path, rows), ("--target", "income", "--viewpoint", "sex")
+    ran = nerm("fit", path, *roles, *FAST)
+    assert ran.code == 0, ran.err
+    assert "the groups of 'sex' are compared each with the rest: 'M' (" in ran.err.splitlines()[0]
+    assert "'female' (90 rows) and 'F' (188) in 'sex' may mean the same: --same 'female=F'" in ran.err
+    ran = nerm("fit", path, *roles, *FAST, "--same", "female=F", "--same", "Male=M", "--json")
+    assert [group["name"] for group in json.loads(ran.out)["groups"]] == ["sex = M", "sex = F"]
+    assert "'female' (90 rows) in 'sex' is read as 'F'" in ran.err
+    ran = nerm("fit", path, *roles, *FAST, "--favoured", "F")
+    assert "the viewpoint 'sex' is 'F' (188 rows) against the rest: 'M' (" in ran.err.splitlines()[0]
+    assert "'female' (90)" in ran.err.splitlines()[0]
+
+
+@pytest.fixture
+def regions(tmp_path):
+    """Write a file of two large groups and two of 20 and 18 rows; one value is misspelled, one is a dash."""
+    rows = people(400)
+    for i, row in enumerate(rows):
+        row["region"] = "north" if i % 2 else "south"
+        if i < 40:
+            row["region"] = "island" if i % 2 else "coast"
+    rows[100]["region"], rows[101]["region"] = "nroth", "-"
+    return written(tmp_path, rows)
+
+
+def test_small_groups_are_pooled_and_never_the_headline(nerm, regions):
+    roles = ("--target", "income", "--viewpoint", "region")
+    ran = nerm("fit", regions, *roles, *FAST, "--test", "0", "--json")
+    assert ran.code == 0, ran.err
+    groups = {group["name"]: group for group in json.loads(ran.out)["groups"]}
+    assert groups["region = - or coast or island or nroth"]["rows"] == 42
+    assert not any(group["few"] for group in groups.values())
+    assert "groups of 'region' below 30 rows are pooled as one: '-' (1 row), 'coast' (20)" in ran.err
+    assert "'nroth' (1 row) and 'north' (179) in 'region' may mean the same" in ran.err
+    assert "'-' (1 row) in 'region' is read as a value of its own: --missing '-' reads it" in ran.err
+    words = ("--same", "nroth=north", "--missing", "-", "--same", "coast=south")
+    ran = nerm("fit", regions, *roles, *FAST, *words, "--test", "0", "--json")
+    plain = json.loads(ran.out)
+    assert "are set aside, and only counted in the rest of other groups: 'island' (20 rows)" in ran.err
+    assert "region = island" in {group["name"] for group in plain["groups"]}
+    shown = {d[side] for d in plain["differences"] for side in ("one", "other")}
+    assert shown == {"region = north", "region = south", "the rest"}
+
+
+def test_groups_of_few_rows_only_are_refused(nerm, tmp_path):
+    rows = respelled("sex", ("male", "M", "Male"), ("female", "F", "female"), rows=people(60))
+    ran = nerm("fit", written(tmp_path, rows), "--target", "income", "--viewpoint", "sex", *FAST)
+    assert (ran.code, ran.out) == (2, "")
+    assert "a group of 'sex' must have at least 30 rows. Got 'Male' (" in ran.err
+    assert "--same" in ran.err
+
+
+def test_new_rows_in_another_spelling_are_scored_as_the_known_ones(nerm, tmp_path):
+    path = written(tmp_path, people())
+    model, roles = tmp_path / "m.nerm", ("--target", "income", "--viewpoint", "sex")
+    assert nerm("fit", path, *roles, *FAST, "--out", model, "-q").code == 0
+    loud = written(tmp_path, [{**row, "job": row["job"].upper()} for row in people()], "loud.csv")
+    ran, plain = nerm("predict", model, loud), nerm("predict", model, path)
+    assert ran.out == plain.out
+    assert "'job': 236 values read as the values of fit that differ only by case" in ran.err
+    exact = nerm("predict", model, loud, "--exact")
+    assert "'job': 236 values not seen in fit" in exact.err
+
+
+def test_decisions_in_another_spelling_are_decisions(nerm, tmp_path):
+    rows = people()
+    for i, row in enumerate(rows):
+        row["decision"] = (">50k" if i % 3 else "<=50K. ").strip()
+    path, roles = written(tmp_path, rows), ("--target", "income", "--viewpoint", "sex")
+    plain = json.loads(nerm("audit", path, *roles, "--prediction", "decision", "--json").out)
+    rates = [group["positive_rate"] * group["rows"] for group in plain["groups"]]
+    assert sum(rates) == pytest.approx(sum(i % 3 > 0 for i in range(len(rows))))
+    ran = nerm("audit", path, *roles, "--prediction", "decision", "--exact")
+    assert (ran.code, ran.out) == (2, "")
+    assert "must be a value of 'income'" in ran.err
