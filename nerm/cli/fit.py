@@ -15,7 +15,7 @@ import click
 import nerm.report
 from nerm.cli import options as shared
 from nerm.cli import rendering
-from nerm.cli.console import Console, check_places, in_words, write_text
+from nerm.cli.console import NOT_NEUTRAL, Console, check_places, in_words, write_text
 from nerm.cli.options import all_of, command, common, numbers_option, option
 from nerm.defaults import COMMAND_LINE, ETAS, LIMITS
 from nerm.errors import NermError
@@ -113,8 +113,9 @@ def tradeoff(
 
     Fits a model within every limit, measures on rows it has not seen, and recommends the tightest limit whose
     AUC there is within the budget of the plain model's; never a model that is nearly constant. Plain
-    logistic regression stands beside it, and with --methods all every published method. Prints the
-    `nerm fit` command of the choice.
+    logistic regression and one threshold per group stand beside it, and with --methods all every published
+    method. Prints the `nerm fit` command of the choice. --save writes a model within a limit, or nothing
+    and exits with 5.
 
     Examples
     --------
@@ -132,13 +133,16 @@ def tradeoff(
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
         study = nerm.report.study.run_study(task, settings, every_method=options["methods"] == "all", **more)
     console.notes(study.notes)
-    if save is not None and study.recommended is not None:
-        _save(study, save)
-    elif save is not None:
-        console.note("no model is recommended, so none is saved")
-        save = None
-    files = {"figure": figure, "report": report, "model": save}
-    return rendering.show_study(console, study, f"nerm tradeoff {data} …", files)
+    saved = save if study.within_limit else None
+    if saved is not None:
+        _save(study, saved)
+    files = {"figure": figure, "report": report, "model": saved}
+    code = rendering.show_study(console, study, f"nerm tradeoff {data} …", files)
+    if save == saved:
+        return code
+    do = "allow larger --limits or a larger --budget, or add columns that predict the target"
+    console.note(f"nothing is saved, because no model within a limit is recommended: {do}")
+    return NOT_NEUTRAL
 
 
 @command

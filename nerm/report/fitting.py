@@ -1,7 +1,7 @@
 """Fit a table: the settings of a fit, and one model per level."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
@@ -193,7 +193,7 @@ class Training:
         recipe, notes = learn_recipe(learned, inputs, missing=missing, kinds=self.task.kinds)
         return recipe, recipe.transform(table)[0], notes
 
-    def fit(self, level: Level, surrogate: Any = "auto") -> FittedModel:
+    def fit(self, level: Level, surrogate: Any = "auto", *, again: bool = True) -> FittedModel:
         """Fit a model on training rows at one level.
 
         If the given surrogate cannot reach the level, the surrogate of the settings is tried. If no usable
@@ -205,6 +205,8 @@ class Training:
             The target of the fit.
         surrogate
             As in `nerm.NERMClassifier`.
+        again
+            Whether the surrogate of the settings is tried too.
         """
         settings, y, (_, X, _) = self.settings, self.task.y, self.coded
         names = ("loss", "regularizer", "kernel", "lam", "weights", "solver", "tol")
@@ -220,7 +222,7 @@ class Training:
                 warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
                 classifier.fit(X, y, viewpoint=self.task.terms)
         except NotNeutralError:
-            if surrogate in (settings.surrogate, "auto"):
+            if not again or surrogate in (settings.surrogate, "auto"):
                 raise
             return self.fit(level, settings.surrogate)
         return FittedModel(level, classifier)
@@ -254,27 +256,32 @@ class Training:
         return next((surrogate for surrogate in found if surrogate is not None), "auto")
 
     def fit_levels(
-        self, levels: Iterable[Level], surrogate: Any, progress: Progress, needed: Level | None = None
+        self,
+        levels: Mapping[Level, Any],
+        progress: Progress,
+        needed: Level | None = None,
+        *,
+        again: bool = True,
     ) -> tuple[dict[Level, FittedModel], list[str]]:
         """Fit a model at every level; return the models by level, and notes on levels that cannot be reached.
 
         Parameters
         ----------
         levels
-            The targets.
-        surrogate
-            The surrogate of the neutrality terms.
+            By target, the surrogate of the neutrality terms.
         progress
             Called with a description of each step.
         needed
             The level that must be reached; otherwise NotNeutralError is raised.
+        again
+            As for `fit`.
         """
         models: dict[Level, FittedModel] = {}
         notes = []
-        for level in levels:
+        for level, surrogate in levels.items():
             progress(f"{level.label} on {len(self.task):,} rows")
             try:
-                models[level] = self.fit(level, surrogate)
+                models[level] = self.fit(level, surrogate, again=again)
             except NotNeutralError as error:
                 if level == needed:
                     raise

@@ -5,7 +5,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from nerm.tables.values import missing_in
 from nerm.typing import Floats, Ints, Matrix
 
 PARTS = 5  # folds of a cross-validation
+GROUP_THRESHOLDS = "a threshold per group"
 Pairs = Sequence[tuple[Ints, Ints]]
 
 
@@ -56,6 +57,8 @@ class Study:
         Run time of the study.
     audited
         Whether the first point is a given predictor and the others are alternatives to it.
+    unchanged
+        The limits that the plain model meets on its training rows, so that they change nothing.
     """
 
     task: TableTask
@@ -69,6 +72,14 @@ class Study:
     notes: tuple[str, ...]
     seconds: float
     audited: bool = False
+    unchanged: tuple[float, ...] = ()
+
+    @property
+    def within_limit(self) -> bool:
+        """Whether the recommended model is within a limit, or was fitted with a positive weight eta."""
+        model = None if self.recommended is None else self.recommended.model
+        chosen = () if model is None else (model.level.limit, model.level.eta or None)
+        return any(value is not None for value in chosen) or (model is not None and bool(self.unchanged))
 
     @property
     def recommended(self) -> Point | None:
@@ -143,7 +154,9 @@ class Study:
         if now.collapse:
             return f"{now.label} is not recommended; look at another model."
         if now is plain:
-            return f"No other model has a smaller {words} within the budget of AUC, so {plain.label} stands."
+            text = f"No other model has a smaller {words} within the budget of AUC, so {plain.label} stands."
+            by_hand = [other for other in self.others if other.label == GROUP_THRESHOLDS]
+            return " ".join([text, *(self._thresholds_sentence(other) for other in by_hand)])
         more = now.decisions["correct"] - plain.decisions["correct"]
         low, high = now.intervals.get(name, (value, value))
         return (
@@ -152,6 +165,11 @@ class Study:
             f"per 1,000 people, {now.decisions['changed']:.0f} get another decision and {abs(more):.0f} "
             f"{'fewer' if more <= 0 else 'more'} decisions are right."
         )
+
+    def _thresholds_sentence(self, point: Point) -> str:
+        value, right = point.measures[self.settings.aim.name], point.measures["accuracy"]
+        text = f"One threshold per group, which needs the group of every new row, reaches {value:+.3f} at an "
+        return f"{text}accuracy of {right:.3f} instead of {self.points[0].measures['accuracy']:.3f}."
 
     def _audit_sentence(self) -> str:
         """Return a sentence that compares the audited scores with an alternative.
@@ -195,7 +213,7 @@ def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: P
     held, given, notes = task.rows(tested), scores[tested], models.notes
     points = [point_of("as given", held, given)]
     if len(np.unique(given)) > 2:
-        points.append(point_of("a threshold for each group", held, by_group(held, given), given))
+        points.append(point_of(GROUP_THRESHOLDS, held, by_group(held, given, held, given), given))
     else:
         notes = (*notes, "decisions without scores cannot be moved by thresholds")
     for p in models.points:
@@ -204,21 +222,24 @@ def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: P
     return replace(models, points=tuple(points), others=(), chosen=0, notes=notes, audited=True)
 
 
-def by_group(task: TableTask, scores: Floats) -> Floats:
+def by_group(task: TableTask, seen: Floats, held: TableTask, scores: Floats) -> Floats:
     """Return scores, (n,), minus one threshold per group.
 
-    The thresholds make the positive rates of all groups equal. The common rate is the positive rate of all
-    rows; a group reaches it up to one row. With several viewpoints, each combination of their groups has its
-    own threshold.
+    The thresholds make the positive rates of all groups in the rows of `task` equal. The common rate is the
+    positive rate of all these rows; a group reaches it up to one row. With several viewpoints, each
+    combination of their groups has its own threshold.
 
     Parameters
     ----------
-    task, scores
-        The rows and their scores, (n,).
+    task, seen
+        The rows on which the thresholds are set, and their scores.
+    held, scores
+        The rows to score, and their scores, (n,).
     """
-    cells = pd.Series(scores).groupby(list(task.groups.values()))
-    share = float((scores <= 0).mean())
-    return scores - cells.transform(np.quantile, share, method="averaged_inverted_cdf").to_numpy()
+    cells = [np.array(list(rows.groups.values())).T.tolist() for rows in (task, held)]
+    groups = pd.Series(seen).groupby([str(cell) for cell in cells[0]])
+    cuts = groups.agg(np.quantile, float((seen <= 0).mean()), method="averaged_inverted_cdf")
+    return scores - cuts.reindex([str(cell) for cell in cells[1]]).fillna(0.0).to_numpy()
 
 
 def run_study(
@@ -262,18 +283,28 @@ def run_study(
     limits = [level.limit for level in levels if level.limit is not None]
     if limits and settings.confidence is None:
         surrogate = training.choose_surrogate(limits, progress)
-    models, notes = training.fit_levels(levels, surrogate, progress, needed)
+    steps = _Steps(progress, len(levels) * (1 if len(pairs) == 1 else 1 + len(pairs)))
+    models, notes = training.fit_levels(dict.fromkeys(levels, surrogate), steps, needed)
+    unchanged = _unchanged(models, training, needed)
+    models = {level: model for level, model in models.items() if level.limit not in unchanged}
+    if unchanged:
+        shown = ", ".join(f"{limit:g}" for limit in unchanged)
+        notes.append(f"the model without a limit is within {shown} already, so these limits change nothing")
     scores: dict[Level | str, list[Floats]] = defaultdict(list)  # of held-out rows, by level or other method
     found = models
     for k, (part, test) in enumerate(pairs):
         fitted, held = training, task.rows(test)
         if len(pairs) > 1:  # the shown models have seen the rows of every part
-            progress(f"part {k + 1} of {len(pairs)}")
             fitted = Training(task.rows(part), settings)
-            found, _ = fitted.fit_levels(found, surrogate, lambda _: None)
-        X_test = fitted.coded[0].transform(held.table)[0]
+            own = {level: models[level].surrogate or surrogate for level in found}
+            steps.left = len(own) * (len(pairs) - k)
+            found, _ = fitted.fit_levels(own, steps.of(f"part {k + 1} of {len(pairs)}, "), again=False)
+        X_train, X_test = fitted.coded[1], fitted.coded[0].transform(held.table)[0]
         for level, model in found.items():
             scores[level].append(model.classifier.decision_function(X_test))
+            if level in (Level(), Level(eta=0.0)) and len(levels) > 1:
+                seen = model.classifier.decision_function(X_train)
+                scores[GROUP_THRESHOLDS].append(by_group(fitted.task, seen, held, scores[level][-1]))
         for label, fit in _other_methods(fitted, held, X_test, every_method) if len(levels) > 1 else ():
             if fit.scores is None:
                 notes.append(f"{label} failed: {fit.reason}")
@@ -290,7 +321,43 @@ def run_study(
     chosen = _choice(points, settings) if needed is None else list(found).index(needed)
     said = (*task.notes, *guessed, *dict.fromkeys(notes))
     seconds = time.perf_counter() - started
-    return Study(task, settings, recipe, pairs, train, points, others, chosen, said, seconds)
+    return Study(
+        task, settings, recipe, pairs, train, points, others, chosen, said, seconds, unchanged=unchanged
+    )
+
+
+@dataclass
+class _Steps:
+    """Say before each fit how many fits are left, and how long they may take."""
+
+    progress: Progress
+    left: int
+    done: int = 0
+    started: float = field(default_factory=time.perf_counter)
+
+    def __call__(self, text: str) -> None:
+        each = (time.perf_counter() - self.started) / max(self.done, 1)
+        about = f", about {each * self.left:.0f} s" if self.done else ""
+        self.progress(f"{text}; fits done {self.done}, left {self.left}{about}")
+        self.done, self.left = self.done + 1, self.left - 1
+
+    def of(self, part: str) -> Progress:
+        """Return the same with another beginning of its texts."""
+        return lambda text: self(part + text)
+
+
+def _unchanged(
+    models: Mapping[Level, FittedModel], training: Training, needed: Level | None
+) -> tuple[float, ...]:
+    """Return the limits whose model decides as the plain one, which has no neutrality term, does."""
+    plain, X = models.get(Level()), training.coded[1]
+    alike = [level for level, model in models.items() if model.surrogate is None and level != needed]
+    before = None if plain is None else plain.classifier.decision_function(X) > 0
+    return tuple(
+        level.limit
+        for level in alike
+        if level.limit is not None and ((models[level].classifier.decision_function(X) > 0) == before).all()
+    )
 
 
 def _order(level: Level) -> tuple[float, float]:

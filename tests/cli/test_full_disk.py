@@ -32,7 +32,7 @@ QUICK = {
     "fit": ("fit", "TABLE", *ROLES, "--eta", 0.5),
     "predict": ("predict", "MODEL", "TABLE"),
     "audit": ("audit", "TABLE", *ROLES, "--score", "hours"),
-    "tradeoff": ("tradeoff", "TABLE", *ROLES, "--etas", "0,1"),
+    "tradeoff": ("tradeoff", "TABLE", *ROLES, "--budget", "1", "--etas", "0,1"),
     "bound": ("bound", "TABLE", *ROLES),
     "solvers": ("solvers",),
     "reproduce": CONVERGENCE,

@@ -146,3 +146,51 @@ def test_decisions_in_another_spelling_are_decisions(nerm, tmp_path):
     ran = nerm("audit", path, *roles, "--prediction", "decision", "--exact")
     assert (ran.code, ran.out) == (2, "")
     assert "must be a value of 'income'" in ran.err
+
+
+def test_save_writes_a_model_within_a_limit_or_nothing(nerm, data, tmp_path):
+    """No limit stood, the command said so, and wrote the unrestricted model with exit code 0."""
+    saved, page = tmp_path / "model.nerm", tmp_path / "page.html"
+    roles = ("--target", "income", "--viewpoint", "sex", "--surrogate", "hinge")
+    ran = nerm(
+        "tradeoff", data, *roles, "--limits", "0.01", "--budget", "0", "--save", saved, "--report", page
+    )
+    assert ran.code == 5
+    assert not saved.exists()
+    assert page.exists()
+    assert (
+        "nothing is saved, because no model within a limit is recommended: allow larger --limits" in ran.err
+    )
+    text = " ".join(ran.out.split())
+    assert (
+        "so no limit stands. One threshold per group, which needs the group of every new row, reaches" in text
+    )
+    assert "a threshold per group" in text
+    assert "Model:" not in text
+    ran = nerm("tradeoff", data, *roles, "--limits", "0.1", "--budget", "0.5", "--save", saved)
+    assert ran.code == 0, ran.err
+    assert saved.exists()
+
+
+def test_limits_that_change_nothing_are_listed_once(nerm, data, tmp_path):
+    saved, roles = tmp_path / "model.nerm", ("--target", "income", "--viewpoint", "sex")
+    ran = nerm(
+        "tradeoff", data, *roles, "--surrogate", "hinge", "--limits", "0.9,0.8", "--save", saved, "--json"
+    )
+    assert ran.code == 0, ran.err  # the plain model is within a limit
+    assert saved.exists()
+    assert [point["label"] for point in json.loads(ran.out)["points"]] == ["no limit"]
+    assert "the model without a limit is within 0.9, 0.8 already, so these limits change nothing" in ran.err
+
+
+def test_progress_says_what_is_done_and_left(data):
+    from nerm.report import Settings
+    from nerm.report.study import run_study
+    from nerm.tables import make_task, read_table, survey
+
+    said: list[str] = []
+    task = survey(make_task(read_table(data), "income", "sex"))
+    run_study(task, Settings(limits=(0.1,), surrogate="hinge"), progress=said.append)
+    assert said[0] == "no limit on 240 rows; fits done 0, left 12"
+    assert said[-1].startswith("part 5 of 5, limit 0.1 on 192 rows; fits done 11, left 1, about ")
+    assert len(said) == 12
