@@ -37,7 +37,7 @@ def test_without_a_neutrality_term():
     ("objective", "text"),
     [
         (Risk(nerm.Logistic()) + SquaredL2() + Neutrality(Hinge()), "Got a problem with Logistic()."),
-        (Risk(Hinge()) + SquaredL2() + Neutrality(nerm.Squared()), "Got a problem with Squared()."),
+        (Risk(Hinge()) + SquaredL2() + Neutrality(nerm.Exponential()), "Got a problem with Exponential()."),
         (Risk(Hinge()) + nerm.L1() + Neutrality(Hinge()), "Got a problem with L1()."),
         (
             Risk(Hinge()) + SquaredL2() + Neutrality(Hinge()) + Neutrality(Hinge()),
@@ -55,7 +55,7 @@ def test_a_mismatch_is_named(objective, text):
         objective.on(X, y, viewpoint=v).solve("smo")
     assert text in str(caught.value)
     assert (
-        "solver 'smo' must be given a neutral SVM: atoms of two straight lines (hinge, pinball, identity), squared"
+        "solver 'smo' must be given a neutral SVM: piecewise quadratic atoms (hinge, pinball, squared hinge), squared"
         in (str(caught.value))
     )
 

@@ -1,8 +1,9 @@
 """The SMO at fixed theta: a compiled loop of pair steps, and its state.
 
-Every atom psi_j consists of two straight lines that meet at a bend (`facts.bend`): hinge, pinball, identity,
-absolute value. Let mu be the total weight of the squared l2 terms, lambda = mu * divisor, and K the Gram
-matrix. At fixed theta the dual, times the problem's divisor, is
+Every atom psi_j has a conjugate a u + (q/2) u^2 on an interval, with a the bend of the atom: hinge, pinball,
+identity and absolute value with q = 0, squared hinge and Huber functions with q > 0. Let mu be the total
+weight of the squared l2 terms, lambda = mu * divisor, and K the Gram matrix. At fixed theta the dual, times
+the problem's divisor, is
 
 ::
 
@@ -13,11 +14,11 @@ matrix. At fixed theta the dual, times the problem's divisor, is
 where block j has the multipliers beta_j, the targets t_j and the weights W_j = factor * share * weights; the
 share is theta, 1 - theta or 1. The variable a_i is called the level of row i.
 
-The conjugate psi_j* is linear on its domain. So h_i is concave and piecewise linear, with one segment per
-block: its slope is bend_j / t_ji, its width is `W_ji |t_ji|` times the length of the domain, and the segments
-are sorted by decreasing slope. A slope is also the score at which that atom bends. At the optimum the score
-f_i lies in the superdifferential of h_i at a_i. This form has n variables. The form of the paper has 3n:
-there pairs inside one row have no curvature, and 1 / v is infinite at v = 0.
+h_i is concave and piecewise quadratic, and its slope at a_i is the score at which the derivatives of the
+atoms of row i add up to -a_i. So the slope falls from segment to segment (`Segments`): it is constant on a
+segment that belongs to a kink of an atom, and falls at a constant rate where atoms are curved. At the optimum
+the score f_i lies in the superdifferential of h_i at a_i. This form has n variables. The form of the paper
+has 3n: there pairs inside one row have no curvature, and 1 / v is infinite at v = 0.
 
 Let G = K a / lambda, the scores without intercept. Let rise_i and fall_i be the slopes of h_i to the right
 and to the left of a_i (-inf and +inf at the ends of its domain). The dual value grows at the rate rise_i -
@@ -35,6 +36,7 @@ A pair step increases one level a_i and decreases another a_j. The pair is selec
 information (WSS2 of LIBSVM).
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import numba
@@ -46,22 +48,28 @@ from nerm.model.blocks import EPS, scaled_weights, term_weights, two_sided
 from nerm.model.problem import Problem
 from nerm.typing import Floats
 
+TINY = float(np.finfo(float).tiny)
+HUGE = float(np.finfo(float).max) ** 0.5
 SMALLEST_TARGET = float(np.finfo(float).tiny) ** 0.5  # squares of bend / target overflow for smaller targets
 
 
 class Segments:
     """The segments of every h_i at fixed theta, for J blocks and n rows.
 
-    The segments of a row are sorted by decreasing slope, segments of width 0 last.
+    At the score f, block j contributes x_ji(f) = W t (bend - t f) / q to the level a_i, clipped to W t times
+    its domain. As f falls, x_ji grows between two scores, its start and its end; both are bend / t if q = 0.
+    These scores of all blocks and the score 0, in decreasing order, are the P = 2J + 1 points of a row. Every
+    x_ji is linear in a_i between two points.
 
     Attributes
     ----------
     thetas : (K,) array
         theta of the two-sided term; K is 1 if there is one, else 0.
-    breaks : (n, J + 1) array
-        In each row, the smallest possible a_i, then the end of each segment.
-    slopes : (n, J + 2) array
-        In each row +inf, then the slope of each segment (-inf if its width is 0), then -inf.
+    breaks : (n, P) array
+        The level a_i at each point, increasing. The first and the last are the ends of the domain of h_i.
+    anchors, slopes, rates : (n, P + 1) arrays
+        The slope of h_i between breaks k - 1 and k is slopes - rates (a_i - anchors), entry k. The first and
+        the last entry are for levels outside of the domain: the slopes are +inf and -inf.
 
     """
 
@@ -70,23 +78,55 @@ class Segments:
         self.thetas = np.full(len(two_sided(problem)), theta)
         self._weights = np.stack(scaled_weights(problem, self.thetas))
         targets = np.stack([block.targets for block in self._blocks])
-        self._targets = np.where(np.abs(targets) < SMALLEST_TARGET, 0.0, targets)
+        t = self._targets = np.where(np.abs(targets) < SMALLEST_TARGET, 0.0, targets)
         self._domains = np.array([block.domain for block in self._blocks])[:, :, None]
-        self._bends = np.array([[float(block.atom.facts.bend or 0.0)] for block in self._blocks])
-        rates = self._weights * self._targets  # the change of a_i per unit of each multiplier
-        widths = np.abs(rates) * np.diff(self._domains, axis=1)[:, 0]
-        slopes = np.divide(self._bends, self._targets, out=np.zeros_like(rates), where=self._targets != 0)
-        slopes = np.where(widths > 0, slopes, -np.inf)
-        self._order = np.argsort(-slopes, axis=0, kind="stable").T
-        low = (rates[:, None] * self._domains).min(axis=1).sum(axis=0)
-        ends = np.cumsum(np.take_along_axis(widths.T, self._order, axis=1), axis=1)
-        self.breaks = low[:, None] + np.pad(ends, ((0, 0), (1, 0)))
-        inner = np.take_along_axis(slopes.T, self._order, axis=1)
-        self.slopes = np.pad(inner, ((0, 0), (1, 1)), constant_values=((0, 0), (np.inf, -np.inf)))
+        self._bends, self._q = np.array([block.atom.facts.quadratic for block in self._blocks]).T[:, :, None]
+        low, high = self._domains[:, 0], self._domains[:, 1]
+        self._rates = self._weights * t  # the change of a_i per unit of each multiplier
+        count, n = t.shape
+        ends, scores = np.zeros((2, count, 2, n))  # the contribution and the score at start and end
+        for k, at in enumerate((np.where(t > 0, low, high), np.where(t > 0, high, low))):
+            np.multiply(self._rates, at, out=ends[:, k], where=self._rates != 0)
+            margin = self._bends - np.multiply(self._q, at, out=np.zeros_like(t), where=self._q > 0)
+            np.divide(margin, t, out=scores[:, k], where=t != 0)
+        scores = np.vstack([scores.reshape(-1, n), np.zeros((1, n))])
+        order = np.argsort(-scores, axis=0, kind="stable")
+        points = np.take_along_axis(scores, order, axis=0)
+        place = np.argsort(order, axis=0)[:-1].reshape(count, 2, n)
+        numbers, (start, end) = np.arange(len(order))[:, None], np.swapaxes(place, 0, 1)[:, :, None]
+        inside = (start < numbers) & (numbers < end)
+        x = np.where(numbers <= start, ends[:, :1], ends[:, 1:])
+        x = np.where(inside, self._contributions(np.where(inside.any(axis=0), points, 0.0)), x)
+        levels = np.maximum.accumulate(x.sum(axis=0), axis=0)
+        active = (start < numbers[1:]) & (numbers[:-1] < end)
+        jumps = active & (self._q == 0)[:, None]
+        square = self._rates * t
+        density = np.divide(square, self._q, out=np.zeros_like(t), where=self._q > 0)[:, None] * active
+        density *= ~jumps.any(axis=0)
+        total = density.sum(axis=0)
+        inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+        left = np.isfinite(levels[:-1])
+        self.breaks = np.ascontiguousarray(levels.T)
+        pad = partial(np.pad, pad_width=((0, 0), (1, 1)))
+        self.anchors = pad(np.where(left, levels[:-1], levels[1:]).T)
+        self.rates = pad(inverse.T)
+        self.slopes = pad(
+            np.where(left, points[:-1], points[1:]).T, constant_values=((0, 0), (np.inf, -np.inf))
+        )
+        # On segment k the contribution of block j is _bases + _parts * (a - anchor), (J, P - 1, n).
+        self._bases = np.where(left, x[:, :-1], x[:, 1:])
+        self._parts = density * inverse + jumps
 
-    def _filled(self, a: Floats) -> Floats:
-        """Return the length of the part of each segment below a_i, (n, J)."""
-        return np.clip(a[:, None] - self.breaks[:, :-1], 0.0, np.diff(self.breaks, axis=1))
+    def _contributions(self, scores: Floats) -> Floats:
+        """Return x_ji at the scores, (J, ..., n); at a jump, one of the possible values."""
+        shape = len(self._q), *(1,) * (scores.ndim - 1), -1
+        t, bends, q, low, high, rates = (
+            part.reshape(shape)
+            for part in (self._targets, self._bends, self._q, *np.swapaxes(self._domains, 0, 1), self._rates)
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            beta = np.clip((bends - t * scores) / np.maximum(q, TINY), low, high)
+            return np.where(rates == 0, 0.0, rates * beta)
 
     def multipliers(self, a: Floats, scores: Floats) -> Multipliers:
         """Return the multipliers that attain the maximum in every h_i(a_i).
@@ -94,42 +134,49 @@ class Segments:
         A multiplier whose target or weight is 0 does not change a; it is computed from the row's score
         (`nerm.certify.multipliers.multipliers_at`).
         """
-        filled = np.empty(self._order.shape)
-        np.put_along_axis(filled, self._order, self._filled(a), axis=1)
-        rates = np.abs(self._weights * self._targets)
+        k = (self.breaks[:, 1:-1] < a[:, None]).sum(axis=1)
+        rows = np.arange(len(a))
+        x = self._bases[:, k, rows] + self._parts[:, k, rows] * (a - self.anchors[rows, 1 + k])
         idle = multipliers_at(self._blocks, scores)
-        raised = np.divide(filled.T, rates, out=np.zeros_like(rates), where=rates > 0)
-        first, last = self._domains[:, 0], self._domains[:, 1]
-        # If a grows, a multiplier with a positive target grows from its lower end; the others decrease.
-        rows = np.where(rates > 0, np.where(self._targets > 0, first + raised, last - raised), idle)
-        return Multipliers(np.clip(rows, first, last), self.thetas)
+        found = np.divide(x, self._rates, out=idle, where=self._rates != 0)
+        return Multipliers(np.clip(found, self._domains[:, 0], self._domains[:, 1]), self.thetas)
 
     def gain(self, multipliers: Multipliers) -> float:
         """Return sum_i h_i(a_i), given the multipliers beta that attain it.
 
-        Each term is -psi*(-beta) = bend * beta + psi(bend), times its weight.
+        Each term is -psi*(-beta) = bend * beta - (q/2) beta^2, times its weight.
         """
-        bends = zip(self._blocks, self._bends, strict=True)
-        at_bend = np.array([block.atom.value(bend) for block, bend in bends])
-        return float(np.sum(self._weights * (self._bends * multipliers.rows + at_bend)))
+        beta = multipliers.rows
+        return float(np.sum(self._weights * beta * (self._bends - 0.5 * self._q * beta)))
 
     def balanced(self, a: Floats, scores: Floats) -> Floats:
         """Return levels, (n,), within their bounds and with sum 0, near the levels a.
 
-        They have the least cost for these scores, (n,): if a_i changes along a segment, the dual changes at
-        the rate slope minus score. So segments are emptied (if the sum is positive) or filled (if it is
-        negative), in the order of increasing cost.
+        They have the least cost for these scores, (n,): if a_i changes, the dual changes at the rate slope of
+        h_i minus score. If the sum is positive, levels decrease to those at the scores raised by some z;
+        else they increase to those at the scores lowered by z. Bisection finds z. Rows that jump at z move in
+        their order.
         """
-        filled = self._filled(a)
-        excess = float(self.breaks[:, 0].sum() + filled.sum())
-        sign = 1.0 if excess > 0 else -1.0
-        cost = sign * (self.slopes[:, 1:-1] - scores[:, None])
-        room = filled if excess > 0 else np.diff(self.breaks, axis=1) - filled
-        order = np.argsort(np.where(room > 0, cost, np.inf), axis=None, kind="stable")
-        before = np.cumsum(room.ravel()[order]) - room.ravel()[order]
-        moved = np.zeros(room.size)
-        moved[order] = np.clip(abs(excess) - before, 0.0, room.ravel()[order])
-        return self.breaks[:, 0] + (filled - sign * moved.reshape(room.shape)).sum(axis=1)
+        a = np.clip(a, self.breaks[:, 0], self.breaks[:, -1])
+        excess = float(a.sum())
+        if excess == 0:
+            return np.asarray(a)
+        sign, nearer = (1.0, np.minimum) if excess > 0 else (-1.0, np.maximum)
+
+        def moved(z: float) -> Floats:
+            return nearer(a, self._contributions(scores + sign * z).sum(axis=0))
+
+        low, high = -1.0, 1.0
+        while sign * moved(high).sum() > 0 and high < HUGE:
+            high *= 2
+        while sign * moved(low).sum() <= 0 and low > -HUGE:
+            low *= 2
+        while high - low > EPS * max(abs(low), abs(high)):
+            middle = low + (high - low) / 2
+            low, high = (middle, high) if sign * moved(middle).sum() > 0 else (low, middle)
+        near = moved(low)
+        room = np.abs(near - moved(high))
+        return np.asarray(near - sign * np.clip(abs(near.sum()) - (np.cumsum(room) - room), 0.0, room))
 
 
 def theta_range(problem: Problem) -> tuple[float, float]:
@@ -149,12 +196,12 @@ def theta_range(problem: Problem) -> tuple[float, float]:
     for theta in (0.0, 1.0):
         outside = sums(theta)
         short = outside < 0
-        shares = inside[short] / (inside[short] - outside[short])
+        finite = np.minimum(inside[short], HUGE)  # if infinite, all thetas but the end are in the interval
+        shares = np.minimum(finite / (finite - outside[short]), 1 - EPS)
         ends.append(0.5 + float(shares.min(initial=1.0)) * (theta - 0.5))
     return ends[0], ends[1]
 
 
-TINY = float(np.finfo(float).tiny)
 BATCH = 1000  # the duality gap and the clock are checked after this many pair steps, or after n if larger
 
 
@@ -169,7 +216,9 @@ class Levels(NamedTuple):
         The level of every row, and its score without intercept, (n,).
     rise, fall
         The slope of h_i to the right and to the left of a_i, (n,).
-    breaks, slopes
+    rise_rate, fall_rate
+        The rates at which these slopes decrease, (n,).
+    breaks, anchors, slopes, rates
         As in `Segments`.
     """
 
@@ -177,8 +226,12 @@ class Levels(NamedTuple):
     G: Floats
     rise: Floats
     fall: Floats
+    rise_rate: Floats
+    fall_rate: Floats
     breaks: Floats
+    anchors: Floats
     slopes: Floats
+    rates: Floats
 
 
 @numba.njit(cache=True)
@@ -192,10 +245,12 @@ def set_slopes(i, at):  # type: ignore[no-untyped-def]
     while k < count and at.breaks[i, k] < at.a[i]:
         k += 1
     before = at.breaks[i, max(k - 1, 0)]
-    at.fall[i] = at.slopes[i, k]
+    at.fall_rate[i] = at.rates[i, k]
+    at.fall[i] = at.slopes[i, k] - at.rates[i, k] * (at.a[i] - at.anchors[i, k])
     while k < count and at.breaks[i, k] <= at.a[i]:
         k += 1
-    at.rise[i] = at.slopes[i, k]
+    at.rise_rate[i] = at.rates[i, k]
+    at.rise[i] = at.slopes[i, k] - at.rates[i, k] * (at.a[i] - at.anchors[i, k])
     return before, at.breaks[i, min(k, count - 1)]
 
 
@@ -210,11 +265,13 @@ def set_all_slopes(at):  # type: ignore[no-untyped-def]
 def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
     """Increase a_i and decrease a_j by the same amount; return the amount.
 
-    The amount maximises the dual, which is quadratic in it between breaks, and linear if the curvature is 0
-    (two equal rows). It is at most the distance to the next break of h_i or h_j.
+    The amount maximises the dual, which is quadratic in it between breaks, and linear if its curvature is 0
+    (two equal rows). It is at most the distance to the next break of h_i or h_j. `curvature` is that of
+    a' K a / (2 lambda); the rates of h_i and h_j are added.
     """
     top = set_slopes(i, at)[1]
     bottom = set_slopes(j, at)[0]
+    curvature += at.rise_rate[i] + at.fall_rate[j]
     slope = (at.rise[i] - at.G[i]) - (at.fall[j] - at.G[j])
     most = min(top - at.a[i], at.a[j] - bottom)
     step = slope / curvature if curvature * most > slope else most
@@ -234,8 +291,10 @@ def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
     """
     n = len(at.a)
     diagonal = np.empty(n)  # next to each other in memory, unlike in K
+    curved = np.empty(n)  # the diagonal plus lambda times the rate of h_k below a_k
     for k in range(n):
         diagonal[k] = K[k, k]
+        curved[k] = diagonal[k] + lam * at.fall_rate[k]
     least = max(TINY, EPS * diagonal.max())
     for done in range(max_steps):
         # First index: i = argmax (rise - G).
@@ -246,12 +305,13 @@ def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
                 best, i = value, k
         # Second index: the largest second-order gain slope^2 / curvature among j with fall_j - G_j < best.
         j, gain, lowest = -1, 0.0, np.inf
+        mine = diagonal[i] + lam * at.rise_rate[i]
         for k in range(n):
             value = at.fall[k] - at.G[k]
             lowest = min(lowest, value)
             slope = best - value
             if slope > 0.0:
-                score = slope * slope / max(diagonal[i] + diagonal[k] - 2.0 * K[i, k], least)
+                score = slope * slope / max(mine + curved[k] - 2.0 * K[i, k], least)
                 if score > gain:
                     gain, j = score, k
         if j < 0 or best - lowest <= epsilon:
@@ -260,6 +320,8 @@ def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
         step = pair_step(i, j, curvature, at) / lam
         for k in range(n):
             at.G[k] += step * (K[i, k] - K[j, k])
+        for k in (i, j):
+            curved[k] = diagonal[k] + lam * at.fall_rate[k]
     return max_steps
 
 
@@ -317,10 +379,12 @@ class FixedTheta:
         nearest = np.take_along_axis(breaks, np.abs(breaks - a[:, None]).argmin(axis=1)[:, None], axis=1)[
             :, 0
         ]
-        snap = 16 * EPS * np.abs(breaks).max(axis=1)
+        snap = 16 * EPS * np.abs(np.where(np.isfinite(breaks), breaks, 0.0)).max(axis=1)
         a = np.where(np.abs(a - nearest) <= snap, nearest, np.clip(a, breaks[:, 0], breaks[:, -1]))
         G = gram @ a / self.lam if G is None else G.copy()
-        self.at = Levels(a, G, np.empty(len(a)), np.empty(len(a)), breaks, self.segments.slopes)
+        rise, fall, rise_rate, fall_rate = np.empty((4, len(a)))
+        parts = breaks, self.segments.anchors, self.segments.slopes, self.segments.rates
+        self.at = Levels(a, G, rise, fall, rise_rate, fall_rate, *parts)
         set_all_slopes(self.at)
 
     def optimal_intercepts(self) -> tuple[float, float]:

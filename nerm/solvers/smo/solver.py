@@ -36,17 +36,16 @@ class SMO(NermSolver):
     def requirements(self) -> str:
         """Return a phrase that says which problems the solver takes."""
         return (
-            "a neutral SVM: atoms of two straight lines (hinge, pinball, identity), squared l2, at most one "
-            f"neutrality term, a free intercept, at most {GRAM_LIMIT} rows unless the Gram matrix is given"
+            "a neutral SVM: piecewise quadratic atoms (hinge, pinball, squared hinge), squared l2, at most "
+            f"one neutrality term, a free intercept, at most {GRAM_LIMIT} rows unless the Gram matrix is "
+            "given"
         )
 
     def why_unsupported(self, problem: Problem) -> str | None:
         """Return the first property that the SMO does not take, or None."""
         for block in problem.blocks:
-            parts = block.atom.hinge_parts
-            straight = bool(parts) and all(part.q == 0 for part in parts)
             alone_unbounded = block.side == 0 and not block.domain[0] <= 0 <= block.domain[1]
-            if not straight or alone_unbounded:
+            if not block.atom.hinge_parts or alone_unbounded:
                 return repr(block.atom)
         if not value_at_zero(problem) > 0:
             return "no risk of positive weight"

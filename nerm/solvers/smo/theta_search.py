@@ -165,7 +165,7 @@ def solve(
     Parameters
     ----------
     problem : Problem
-        With squared l2, a free intercept, at most one two-sided term, and atoms that have `facts.bend`.
+        With squared l2, a free intercept, at most one two-sided term, and atoms that have `facts.quadratic`.
     gram : (n, n) array
         The Gram matrix K.
     tol : float

@@ -12,7 +12,8 @@ SLOPES = np.array([[np.inf, 2.0, 1.0, -np.inf], [np.inf, 2.0, 1.0, -np.inf]])
 
 
 def levels(a, G):
-    at = Levels(np.array(a), np.array(G), np.zeros(2), np.zeros(2), BREAKS, SLOPES)
+    straight = np.zeros_like(SLOPES)
+    at = Levels(np.array(a), np.array(G), *np.zeros((4, 2)), BREAKS, straight, SLOPES, straight)
     for i in range(2):
         set_slopes(i, at)
     return at

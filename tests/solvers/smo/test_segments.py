@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize_scalar
 
 import nerm
 from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
@@ -82,6 +84,56 @@ def test_pinballs_have_multipliers_of_both_signs():
             gain = sum(w * beta for (w, _), beta in zip(boxes, rows, strict=True))
             expected = best_gain(columns, a[i]) if columns else 0.0
             np.testing.assert_allclose(gain, expected + idle, atol=1e-9)
+
+
+CURVED = {  # by hand
+    "squared": (nerm.Squared(), lambda m: (1 - m) ** 2),
+    "squared hinge": (nerm.SquaredHinge(), lambda m: max(0.0, 1 - m) ** 2),
+    "smooth hinge": (
+        nerm.SmoothHinge(),
+        lambda m: 0.0 if m >= 1 else 0.5 * (1 - m) ** 2 if m >= 0 else 0.5 - m,
+    ),
+    "hinge": (Hinge(), lambda m: max(0.0, 1 - m)),
+}
+
+
+@pytest.mark.parametrize("theta", [0.3, 0.0, 1.0])
+@pytest.mark.parametrize("surrogate", CURVED)
+@pytest.mark.parametrize("loss", CURVED)
+def test_curved_atoms_attain_the_conjugate_of_the_sum_of_their_values(loss, surrogate, theta):
+    """h_i(a) is the least sum of the weighted values plus a f over scores f, and attained at f = h_i'(a)."""
+    (phi, phi_value), (psi, psi_value) = CURVED[loss], CURVED[surrogate]
+    segments = Segments(problem(Risk(phi), 2.0 * Neutrality(psi, weights=U)), theta)
+    low, high = segments.breaks[:, 0], segments.breaks[:, -1]
+    for share in (0.001, 0.1, 0.35, 0.5, 0.8, 0.999):
+        a = np.where(np.isfinite(low), low, -5.0) * (1 - share) + share * np.where(
+            np.isfinite(high), high, 5.0
+        )
+        total = 0.0
+        for i in range(7):
+
+            def value(f, i=i, level=a[i]):
+                sides = theta * psi_value(V[i] * f) + (1 - theta) * psi_value(-V[i] * f)
+                return S[i] * phi_value(Y[i] * f) + 2 * U[i] * sides + level * f
+
+            kinks = [side / t for t in (Y[i], V[i], -V[i]) if t for side in (0.0, 1.0)]
+            smooth = [
+                minimize_scalar(value, bounds=ends, method="bounded").x
+                for ends in pairwise([-99, *sorted(kinks), 99])
+            ]
+            total += min(value(f) for f in [*smooth, *kinks])
+        np.testing.assert_allclose(segments.gain(segments.multipliers(a, np.zeros(7))), total, atol=1e-6)
+
+
+def test_curved_levels_are_balanced_within_their_bounds():
+    segments = Segments(problem(Risk(nerm.SquaredHinge()), 2.0 * Neutrality(nerm.Squared(), weights=U)), 0.25)
+    rng = np.random.default_rng(2)
+    for _ in range(20):
+        given, scores = rng.normal(scale=3.0, size=7), rng.normal(size=7)
+        a = segments.balanced(given, scores)
+        assert (a >= segments.breaks[:, 0]).all()
+        assert (a <= segments.breaks[:, -1]).all()
+        assert abs(a.sum()) < 1e-9
 
 
 def test_the_identity_has_no_width_but_a_force():

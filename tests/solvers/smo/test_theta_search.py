@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
@@ -27,6 +28,37 @@ def test_every_pair_of_straight_atoms_is_solved(loss, surrogate, eta, kernel):
     np.testing.assert_allclose(ours.training_scores(), theirs.training_scores(), atol=5e-3)
 
 
+CURVED = [
+    nerm.Squared(),
+    nerm.SquaredHinge(),
+    nerm.margin_function(lambda m: cp.huber(1 - m, 0.7) + cp.maximum(0, -m, 0.1 * m), name="four pieces"),
+    nerm.margin_function(lambda m: m + cp.square(cp.pos(m)), name="never flat"),
+]
+
+
+@pytest.mark.parametrize("eta", [0.0, 0.3, 20.0])
+@pytest.mark.parametrize(
+    ("loss", "surrogate"), [(CURVED[k], CURVED[(k + j) % 4]) for k in range(3) for j in (0, 1)]
+)
+def test_curved_atoms_are_solved(loss, surrogate, eta):
+    weights = np.linspace(0.0, 2.0, 80)
+    objective = Risk(loss) + 0.05 * SquaredL2() + eta * Neutrality(surrogate, weights=weights)
+    problem = objective.on(X, Y, viewpoint=V, kernel="rbf", sample_weight=weights[::-1])
+    ours, theirs = problem.solve("smo", tol=1e-8), problem.solve("clarabel", tol=1e-7)
+    assert ours.status == theirs.status == "optimal"
+    assert ours.objective.total == pytest.approx(theirs.objective.total, rel=2e-7)
+    np.testing.assert_allclose(ours.training_scores(), theirs.training_scores(), atol=5e-3)
+
+
+def test_a_forced_side_without_a_bound_leaves_theta_inside():
+    """With one group the surrogate pulls all scores one way, however far, unless both sides have weight."""
+    objective = Risk(Hinge()) + 0.1 * SquaredL2() + 3.0 * Neutrality(CURVED[3])
+    problem = objective.on(X, Y, viewpoint=np.ones(80))
+    ours, theirs = problem.solve("smo"), problem.solve("clarabel")
+    assert ours.status == "optimal"
+    assert ours.objective.total == pytest.approx(theirs.objective.total, rel=2e-6)
+
+
 def test_several_risks_at_once():
     objective = Risk(Hinge()) + 0.5 * Risk(Pinball(tau=1.0)) + 0.05 * SquaredL2() + Neutrality(Hinge())
     problem = objective.on(X, Y, viewpoint=V)
@@ -49,7 +81,8 @@ def test_a_covariance_that_only_theta_can_balance():
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 @pytest.mark.parametrize("etas", [[0.0, 0.1, 0.2, 0.5, 1.0, 2.0], [2.0, 0.0, 1.0]])
 def test_path_points_agree_with_single_solves(kernel, etas):
-    problem = (Risk(Hinge()) + 0.02 * SquaredL2() + Neutrality(Hinge())).on(X, Y, viewpoint=V, kernel=kernel)
+    loss = Hinge() if kernel else nerm.SquaredHinge()
+    problem = (Risk(loss) + 0.02 * SquaredL2() + Neutrality(loss)).on(X, Y, viewpoint=V, kernel=kernel)
     path = problem.path(etas, "smo")
     alone = [problem.with_neutrality(eta).solve("smo") for eta in etas]
     for ours, single in zip(path, alone, strict=True):
@@ -73,5 +106,5 @@ def test_a_session_computes_the_kernel_once():
 def test_what_it_does_not_take_is_named():
     two = (Risk(Hinge()) + SquaredL2() + Neutrality(Hinge()) + Neutrality(Identity())).on(X, Y, viewpoint=V)
     assert nerm.solvers.known()["smo"].why_unsupported(two) == "2 neutrality terms"
-    curved = (Risk(nerm.SmoothHinge()) + SquaredL2()).on(X, Y)
-    assert nerm.solvers.known()["smo"].why_unsupported(curved) == "SmoothHinge(width=1.0)"
+    smooth = (Risk(nerm.Logistic()) + SquaredL2()).on(X, Y)
+    assert nerm.solvers.known()["smo"].why_unsupported(smooth) == "Logistic()"
