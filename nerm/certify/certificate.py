@@ -178,7 +178,7 @@ def certify(
 
 
 class Certified(NamedTuple):
-    """The value of a hypothesis, its certificate, and the multipliers of its bound.
+    """The value of a hypothesis, its certificate, and the multipliers that give the dual bound.
 
     The multipliers are feasible; they are None if there is no bound.
     """

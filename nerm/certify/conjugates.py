@@ -89,7 +89,7 @@ def free_directions(parts: Parts, d: int) -> Floats:
 def unpunished(problem: Problem) -> Floats:
     """Return a basis, (d, k), of the directions of w that no regularizer penalizes.
 
-    For a kernel k is 0.
+    On a kernel problem there is no such direction: k = 0.
     """
     d = problem.hypothesis.size
     return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)
@@ -121,9 +121,9 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
 
 
 def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, float]:
-    """Shrink a share q_j until the conjugate of its part is finite.
+    """Shrink the share q_j of one part until the conjugate of the part is finite.
 
-    Return the share, (d,), and weight_j Omega_j*(q_j / weight_j) at this share.
+    Return the shrunk share, (d,), and weight_j Omega_j*(q_j / weight_j) at this share.
     """
     weight, atom = part
     share = _punished(part, share)
@@ -132,15 +132,15 @@ def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, flo
 
 
 def _punished(part: tuple[float, Regularizer], share: Floats) -> Floats:
-    """Return the share, (d,), without the directions that its part does not penalize."""
+    """Remove the directions that a part does not penalize from its share; return the rest, (d,)."""
     free = part[1].free(len(share))
     return share - free @ (free.T @ share)
 
 
 def _with_square(parts: Parts, mu: float, q: Floats) -> float:
-    """Return an upper bound on the conjugate at q of (mu/2) ||w||^2 plus the parts.
+    """Return an upper bound on the conjugate of (mu/2) ||w||^2 plus the parts, at q.
 
-    The bound comes from a split of q whose shares are in the domains of the conjugates of the parts.
+    The bound comes from a split of q in which the conjugate of every part is finite at its share.
     """
 
     def bound(shares: list[Floats]) -> float:
@@ -183,10 +183,12 @@ def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
 
 
 def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
-    """Return the bounds on Omega* that follow from given shares of q.
+    """Return the two bounds on Omega* (`ConjugateValue`) that one split of q gives.
 
-    The sum of the shares, each shrunk into the domain of its conjugate, is `nearest`. The shares completed
-    to the sum q, and all multiplied by t, give the bound at t q.
+    `shares` holds one share q_j per part. For the bound at t q, the remainder q - sum_j q_j is added to the
+    shares, and all shares are multiplied by the largest t for which all conjugates are finite. For the bound
+    at `nearest`, each share is shrunk on its own until its conjugate is finite; `nearest` is the sum of the
+    shrunk shares.
     """
     pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
     inside = [share for share, _ in pairs]
@@ -211,11 +213,11 @@ def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
 
 
 def _completed(parts: Parts, shares: list[Floats], q: Floats) -> Iterator[list[Floats]]:
-    """Yield lists of shares that add up to q.
+    """Add the remainder q - sum_j share_j to the shares in several ways; yield the lists of shares.
 
-    The remainder q - sum_j share_j is added to one share, for each part in turn. If several parts have
-    directions that they do not penalize, it is finally divided among all parts, so that each part gets only
-    directions that it penalizes.
+    Each list adds up to q. The remainder is added to one share, for each part in turn. If several parts have
+    directions that they do not penalize, the last list divides the remainder among all parts, so that each
+    part gets only directions that it penalizes.
     """
     rest = q - sum(shares)
     for j in range(len(parts)):

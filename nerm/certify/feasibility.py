@@ -104,26 +104,27 @@ def separable(problem: Problem, multipliers: Multipliers) -> float:
 
 
 def lost(problem: Problem, multipliers: Multipliers) -> float:
-    """Return a bound on the rounding error of D from cancellation inside c_i.
+    """Return a bound on the rounding error of the dual bound D from cancellation inside c_i.
 
-    c_i is a sum of one term per block, and its rounding error is at most LOST times the sum of the absolute
-    terms. The bound is (LOST / n) sum_i (sum of the absolute terms of c_i - `|c_i|`).
+    The weighted dual c_i is a sum of one term per block. Its rounding error is at most LOST times the sum of
+    the absolute terms. The returned bound is (LOST / n) sum_i (sum of the absolute terms of c_i - `|c_i|`).
     """
     moments = _weighted_targets(problem, multipliers.thetas) * multipliers.rows
     return LOST * float(np.sum(np.abs(moments).sum(axis=0) - np.abs(moments.sum(axis=0)))) / problem.divisor
 
 
 def _weighted_targets(problem: Problem, thetas: Floats) -> Floats:
-    """Return weight_ji x target_ji of block j and row i, (number of blocks, n).
+    """Return the factors of the multipliers in the weighted duals c_i, (number of blocks, n).
 
-    This is the factor of multiplier ji in c_i; see `separable` for the weights.
+    c_i = sum_j weight_ji target_ji multiplier_ji over the blocks j, so the factor is weight_ji target_ji. The
+    weights are those of `separable`.
     """
     weights = scaled_weights(problem, thetas)
     return np.stack([w * block.targets for w, block in zip(weights, problem.blocks, strict=True)])
 
 
 def _domains(problem: Problem) -> Floats:
-    """Return the lower and upper ends of the multipliers, (2, number of blocks, 1)."""
+    """Return the lower and upper ends of the domain of each block's multipliers, (2, number of blocks, 1)."""
     return np.array([block.domain for block in problem.blocks]).T[:, :, None]
 
 
@@ -151,14 +152,15 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
 
 @dataclass(frozen=True, eq=False)
 class Conditions:
-    """The linear conditions on c: sum_i c_i F_i = target and sum_i c_i = 0.
+    """Linear conditions on the weighted duals c: sum_i c_i F_i = target and sum_i c_i = 0.
 
     The second condition applies only if the intercept is free. Here F_i = N'x_i, and the columns of N are
     directions of w, for example those that no regularizer penalizes.
 
     A condition counts as satisfied if its error is at most CANCELLED times the sum of the absolute summands.
-    Then the multipliers are exactly feasible for rows x_i whose entries differ from the given ones by that
-    fraction. The error of the bound D at a hypothesis w is at most CANCELLED * sum_ij `|c_i x_ij w_j|` / n.
+    Then the multipliers are exactly feasible for slightly changed rows x_i: a relative change of the entries
+    by CANCELLED is enough. The error of the bound D at a hypothesis w is at most CANCELLED * sum_ij `|c_i
+    x_ij w_j|` / n.
     """
 
     features: Any  # F, (n, k), dense or sparse
@@ -167,9 +169,9 @@ class Conditions:
 
     @classmethod
     def of(cls, problem: Problem, directions: Floats) -> Conditions:
-        """Return the conditions for the columns of `directions`, (d, k).
+        """Return the conditions for the directions in the columns of `directions`, (d, k).
 
-        A kernel problem has only the condition sum_i c_i = 0.
+        On a kernel problem the only condition is sum_i c_i = 0.
         """
         if not isinstance(problem.hypothesis, LinearHypothesis) or not directions.shape[1]:
             none = np.zeros((problem.hypothesis.n, 0))
@@ -200,8 +202,8 @@ class Conditions:
         Returns
         -------
         (k,) or (k + 1,) mask
-            True for each condition that still fails; the last entry is sum_i c_i = 0 if the intercept is
-            free.
+            True for each condition that still fails. If the intercept is free, the last entry is for sum_i
+            c_i = 0.
         """
         weighted_targets, domains = _weighted_targets(problem, multipliers.thetas), _domains(problem)
         target = np.append(target[: self.features.shape[1]], np.zeros(int(self.intercept)))
@@ -221,10 +223,10 @@ class Conditions:
         return np.abs(missing) > CANCELLED * size
 
     def _missing(self, weighted_targets: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
-        """Return the residual of each condition, and the sum of its absolute summands.
+        """Return the residual of each condition, and the sum of the absolute summands in it.
 
-        The residual is target - sum_i c_i F_i. Both arrays have one entry per condition, (k,) or (k + 1,);
-        the last entry is sum_i c_i = 0 if the intercept is free.
+        The residual is target - sum_i c_i F_i. Both arrays have one entry per condition: k entries, and one
+        more for sum_i c_i = 0 if the intercept is free.
         """
         moments = weighted_targets * rows
         c, sizes = moments.sum(axis=0), _sizes(moments)
@@ -258,10 +260,10 @@ class Conditions:
         np.clip(rows, *domains, out=rows)
 
     def _shift(self, weighted_targets: Floats, distance: Floats, missing: Floats) -> Floats:
-        """Return the shift of the multipliers that closes the residuals `missing`.
+        """Return the shift of the multipliers, (number of blocks, n), that makes the residuals `missing` 0.
 
-        Among all such shifts, (number of blocks, n), it minimises sum (shift / distance)^2. `distance`, of
-        the same shape, is how far each multiplier may move; where it is 0, the multiplier is fixed.
+        Among all such shifts, the one with the smallest sum (shift / distance)^2 is returned. `distance`, of
+        the same shape, is how far each multiplier may move; a multiplier with distance 0 is fixed.
         """
         gains = ((weighted_targets * distance) ** 2).sum(axis=0)
         stack = sp.hstack if sp.issparse(self.features) else np.hstack
@@ -275,11 +277,11 @@ class Conditions:
 
 
 def _sizes(moments: Floats) -> Floats:
-    """Return the size of c_i with an allowance for its rounding error, (n,).
+    """Return `|c_i|` plus an allowance for the rounding error of the weighted dual c_i, (n,).
 
-    `moments`, (number of blocks, n), holds the terms of c_i. The size is `|c_i|` + (LOST / CANCELLED) * (sum
-    of the absolute terms). The callers multiply it by CANCELLED, so the allowance becomes LOST times this
-    sum.
+    `moments`, (number of blocks, n), holds the terms of c_i. The allowance is LOST / CANCELLED times the sum
+    of their absolute values. The callers multiply the result by CANCELLED, which makes the allowance LOST
+    times this sum.
     """
     return np.asarray(np.abs(moments.sum(axis=0)) + LOST / CANCELLED * np.abs(moments).sum(axis=0))
 
@@ -305,9 +307,9 @@ def _in_words(free: Floats, failing: Bools) -> str:
 def runs_away(problem: Problem, coef: Floats, intercept: float, value: float) -> bool:
     """Return whether the objective decreases without end, so that no optimum exists.
 
-    The test moves w and b far along their component that no regularizer penalizes, and compares the
-    objective there with `value`, the objective at the hypothesis. Only an atom that approaches its infimum
-    without attaining it, such as the logistic loss, can make the objective decrease in this way.
+    The test moves w and b far along the directions that no regularizer penalizes, and compares the objective
+    there with `value`, the objective at the hypothesis. Only an atom that approaches its infimum without
+    attaining it, such as the logistic loss, can make the objective decrease in this way.
     """
     far_margins = np.array([-30.0, 30.0])
     falling = [b for b in problem.blocks if b.atom.value(far_margins).min() > b.atom.facts.minimum]

@@ -1,8 +1,8 @@
 """The multipliers of a problem, and how they are computed without a solver.
 
-They are computed from the weighted duals c_i or from the scores f_i of the rows. The symbols are those of
-`nerm.certify.certificate`. The certificate makes the multipliers feasible before it uses them, so this module
-can make a bound loose but never wrong.
+They are computed from the scores f_i, or from the weighted duals c_i of the rows. The symbols are those of
+`nerm.certify.certificate`. The certificate makes multipliers feasible before it uses them, so an error in
+this module can make a bound loose but never wrong.
 """
 
 from __future__ import annotations
@@ -156,7 +156,8 @@ def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats)
 def _sign_change(increasing: Callable[[Floats], Floats], n: int) -> tuple[Floats, Floats]:
     """Return adjacent numbers (low, high), (n,) each, around the sign change of a nondecreasing function.
 
-    If it does not change its sign up to FARTHEST, both are close to FARTHEST with the matching sign.
+    If the function has no sign change between -FARTHEST and FARTHEST, both numbers are close to the end where
+    its sign would change.
     """
     low, high = np.full(n, -1.0), np.full(n, 1.0)
     while ((increasing(high) < 0) & (high < FARTHEST)).any():
@@ -221,8 +222,8 @@ def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Mul
 def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
     """Return one multiplier per limit, (number of limits,), computed from the scores.
 
-    They bring q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w, by a nonnegative least
-    squares problem with one unknown per side of each active limit. A limit that is not active gets 0.
+    A limit that is not active gets 0. For the others, nonnegative least squares with one unknown per side of
+    a limit brings q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w.
     """
     if not problem.limits:
         return np.zeros(0)
@@ -276,7 +277,7 @@ def _least_squares(problem: Problem, coef: Floats, scores: Floats, width: float)
         return Multipliers(rows, new_thetas)
 
     def misfit(x: Floats) -> tuple[float, Floats]:
-        """Return half of the squared distance to be minimised, and its gradient in x."""
+        """Return half of the squared distance that is minimised, and its gradient in x."""
         m = at(x)
         per_unit = shares(problem.blocks, m.thetas)[:, None] * weighted_targets
         c = (per_unit * m.rows).sum(axis=0)
@@ -329,10 +330,9 @@ def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Float
 
 
 def _intervals(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest possible multipliers.
+    """Return the smallest and the largest possible multipliers, (number of blocks, n) each.
 
-    They are taken over all margins within `width` of those at `scores`. Both arrays have the shape (number of
-    blocks, n).
+    They are taken over all margins that differ by at most `width` from the margins at `scores`.
     """
     low, high = [], []
     for block in blocks:

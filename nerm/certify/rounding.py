@@ -1,4 +1,4 @@
-"""The slack of a certificate: bounds on rounding errors and hand-written atoms.
+"""The slack of a certificate: bounds on rounding errors and on errors of hand-written atoms.
 
 The computed score of row i has an error of at most e_i (`Hypothesis.score_errors`), with a probability close
 to 1 (`nerm.model.blocks.sum_error`). The error of the objective is at most the mean over rows of the slope
@@ -99,7 +99,8 @@ class Slack:
     def _value_errors(self, block: Block, errors: Floats) -> Floats:
         """Return a bound on the error of the block's atom in each row, (n,).
 
-        It consists of the propagated `errors` of the scores, (n,), and the rounding error of the atom itself.
+        Two errors are added: the effect of the `errors` of the scores, (n,), and the rounding error of the
+        atom itself.
         """
         margins = block.targets * self.scores
         width = np.abs(block.targets) * errors + EPS * np.abs(margins)
@@ -109,9 +110,9 @@ class Slack:
         return np.asarray(np.maximum(np.abs(low), np.abs(high)) * width + 4 * EPS * values)
 
     def of(self, point: DualPoint) -> float:
-        """Return a bound on the rounding errors of the primal value and a dual bound.
+        """Return a bound on the rounding errors of the primal value and of the dual bound of `point`.
 
-        The dual bound is that of `point`. Return 0 if `point` has none.
+        The result is 0 if `point` has no dual bound.
         """
         at, problem, hypothesis = point.multipliers, self.problem, self.problem.hypothesis
         if at is None or point.q is None or not np.isfinite(point.bound):
@@ -161,11 +162,11 @@ def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int,
 def custom_atom_error(
     problem: Problem, hypothesis: tuple[Floats, float], behind: Multipliers | None
 ) -> float:
-    """Return the effect of errors in hand-written values and conjugates on the gap.
+    """Return how much errors in hand-written values and conjugates of atoms can change the gap.
 
-    A class of one's own may define `value` or `conjugate` itself, and these may be wrong. So they are
-    compared with those that the formula gives (`MarginFunction.derived`), at the margins of the hypothesis
-    and at the multipliers `behind`, which give the dual bound. Return 0 if `behind` is None.
+    A user's own class may define `value` or `conjugate` itself, and these may be wrong. So they are compared
+    with those that the formula gives (`MarginFunction.derived`), at the margins of the hypothesis and at the
+    multipliers `behind` the dual bound. The result is 0 if `behind` is None.
     """
     by_hand = [j for j, block in enumerate(problem.blocks) if block.atom.by_hand]
     if not by_hand or behind is None:

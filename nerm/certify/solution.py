@@ -35,7 +35,7 @@ WORSE_THAN_ZERO = (
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """The result of a solver, not yet certified: a hypothesis, multipliers, and its own claim.
+    """The result of a solver, not yet certified: a hypothesis, multipliers, and the solver's claim.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Answer:
     multipliers : Multipliers, optional
         The solver's dual variables; they need not be feasible.
     inside : (coef, intercept), optional
-        On a problem with limits, a hypothesis strictly inside all of them; needed if f = 0 is not.
+        A hypothesis strictly inside all limits of the problem; needed only if f = 0 is not strictly inside.
     infeasible : bool
         Whether the solver claims that its multipliers prove that no hypothesis satisfies all limits.
     claim : str
@@ -74,7 +74,6 @@ class Answer:
     >>> solution = problem.solve(Liar())
     >>> solution.stats.claim, str(solution.status)
     ('optimal', 'inaccurate')
-
     """
 
     coef: Floats | None
@@ -372,8 +371,8 @@ def certify_bounds(
 def recertified(solution: Solution, coef: Floats | None = None) -> Solution:
     """Return the solution with its value and certificate computed again.
 
-    They are computed at `coef` if it is given. The status stays optimal if the gap exceeds the tolerance by
-    rounding errors only, because sums may be rounded differently on another processor.
+    If `coef` is given, it replaces the coefficients. The status stays optimal if the gap exceeds the
+    tolerance by rounding errors only, because another processor may round sums differently.
     """
     coef = solution.coef if coef is None else coef
     value = solution.problem.evaluate(coef, solution.intercept)
@@ -389,9 +388,10 @@ def recertified(solution: Solution, coef: Floats | None = None) -> Solution:
 def combine(old: Solution | None, new: Solution) -> Solution:
     """Return the better of two solutions of one problem; `new` if `old` is None.
 
-    If `new` is certified infeasible, return it. If one of them is optimal or violates a constraint, return
-    the one with the smaller relative gap, which is infinite where a constraint is violated. Otherwise return
-    the one with the smaller objective. If the time limit stopped `new`, the result is marked so.
+    If `new` is certified infeasible, it is returned. If one of them is optimal or violates a constraint, the
+    one with the smaller relative gap is returned (a violated constraint makes the gap infinite). Otherwise
+    the one with the smaller objective is returned. If the time limit stopped `new`, the result is marked as
+    stopped.
     """
     best = new
     if old is not None and new.status is not Status.INFEASIBLE:
@@ -423,7 +423,8 @@ def stationary(
 ) -> Solution:
     """Build the solution of a nonconvex problem from the steps of the convex-concave procedure.
 
-    Its certificate has no dual bound; its `reason` reports the largest gap of the convex steps.
+    The certificate of this solution has no dual bound; `certificate.reason` reports the largest gap of the
+    convex steps.
 
     Parameters
     ----------
@@ -437,7 +438,6 @@ def stationary(
         Whether the objective stopped decreasing.
     late : bool
         Whether the time limit was reached.
-
     """
     last = steps[-1]
     certified = all(step.status is Status.OPTIMAL for step in steps)

@@ -49,9 +49,10 @@ def bind(
 ) -> Problem:
     """Validate and copy the data and return the `Problem`; `Objective.on` calls this function.
 
-    The parameters of `Objective.on` are explained there. Two more are for the estimators: `divisor` divides
-    all sums, by default the number of rows; with `checked=True` X is not validated and must be a finite float
-    matrix, dense or CSR, and y must be a vector with both labels -1 and +1. `Viewpoints` are not read again.
+    The parameters of `Objective.on` are explained there. The estimators use two more: `divisor` divides all
+    sums (by default the number of rows), and `checked=True` says that X and y are already validated. Then X
+    must be a finite float matrix, dense or CSR, and y a vector with both labels -1 and +1. A viewpoint that
+    is a `Viewpoints` object is taken as it is.
     """
     if not any(isinstance(t.term, Risk) for t in objective.terms):
         must, do = "an objective must contain a risk", "Add Risk(Hinge()), for instance"
@@ -107,8 +108,8 @@ def _check_coefficients(
 def _check_limits(objective: Objective, blocks: Sequence[Block], divisor: float) -> None:
     """Raise an error if a limit is below the smallest possible value of its neutrality term.
 
-    By convexity this value is psi(0) mean(u) for a two-sided term. For a one-sided term it is inf psi times
-    mean(u). Here psi is the surrogate and u are the weights of the term.
+    Let psi be the surrogate and u the weights of the term. The smallest value is psi(0) mean(u) for a
+    two-sided term, by convexity, and (inf psi) mean(u) for a one-sided term.
     """
     first = len(objective.terms)
     for block in (block for block in blocks if block.term >= first):

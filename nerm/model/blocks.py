@@ -42,11 +42,10 @@ class Block:
         For a risk, the sample weights s_i and the labels y_i; for one side of a neutrality term, the weights
         u_i and the signed viewpoint v_i or -v_i.
     term : int
-        The index of its term in `problem.objective.terms`; limits are numbered after the terms.
+        The index of the block's term in `problem.objective.terms`; limits are numbered after the terms.
     side : {0, 1, -1}
         +1 and -1 for the blocks C+ and C- of a two-sided neutrality term max(C+, C-); 0 if the block is the
         whole term, such as a risk or a one-sided neutrality term.
-
     """
 
     atom: MarginFunction
@@ -57,12 +56,15 @@ class Block:
 
     @property
     def domain(self) -> tuple[float, float]:
-        """The interval (low, high) of its dual variables: the negative slopes of the atom."""
+        """The interval (low, high) of the block's dual variables: the negative slopes of its atom."""
         low, high = self.atom.facts.slopes
         return -high, -low
 
     def total(self, scores: Floats) -> float:
-        """Return sum_i weights_i atom(targets_i f_i); rows of weight 0 add 0 even if the atom is infinite."""
+        """Return sum_i weights_i atom(targets_i f_i).
+
+        A row of weight 0 adds 0, even where the atom is infinite.
+        """
         values = self.atom.value(self.targets * scores)
         return weigh(self.weights, np.where(self.weights > 0, values, 0.0))
 
@@ -144,16 +146,16 @@ def shares(blocks: Sequence[Block], thetas: Floats) -> Floats:
 
 
 def scaled_weights(problem: Problem, thetas: Floats) -> list[Floats]:
-    """Return one (n,) array per block: term weight * share * row weights (see `shares` for `thetas`)."""
+    """Return one (n,) array per block: weight of its term * `shares` at the given thetas * row weights."""
     scales = term_weights(problem) * shares(problem.blocks, thetas)
     return [scale * block.weights for scale, block in zip(scales, problem.blocks, strict=True)]
 
 
 def weighted_duals(problem: Problem, rows: Floats, thetas: Floats) -> Floats:
-    """Return c, (n,): the sum over blocks of scaled weight * target * dual variable.
+    """Return the weighted dual c_i of every row, (n,).
 
-    `rows` holds the dual variables, one row per block; see `scaled_weights` for the weights at fixed
-    `thetas`.
+    c_i is the sum over blocks of scaled weight * target * dual variable. `rows` holds the dual variables, one
+    row per block, and `scaled_weights` computes the weights from `thetas`.
     """
     weights = scaled_weights(problem, thetas)
     return sum(

@@ -193,8 +193,8 @@ class Polyhedron:
         """Return the point of the polyhedron that is nearest to w, (d,).
 
         If all rows bound a single coefficient, w is clipped. Otherwise the least distance program of Lawson
-        and Hanson is solved by nonnegative least squares: the result is w - A'z with z >= 0. A result that is
-        as small as rounding errors is replaced by 0 if 0 is feasible.
+        and Hanson is solved by nonnegative least squares: the result is w - A'z with z >= 0. A result no
+        larger than rounding errors is replaced by 0 if 0 is feasible.
         """
         if not self.violation(w):
             return w
@@ -233,10 +233,10 @@ class Polyhedron:
         return self.equal | (self.bound - self.matrix @ w <= near)
 
     def extended(self, w: Floats, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """Add the normal cone of tight bounds to a box [low, high] of subgradients at w.
+        """Extend the intervals [low, high] of subgradients at w by the normal cone of the tight bounds.
 
-        A tight bound on a single coefficient makes its interval infinite on one side, an equality on both
-        sides. Return the new (low, high), both (d,).
+        A tight bound on a single coefficient makes its interval infinite on one side; an equality makes it
+        infinite on both sides. Return the new (low, high), both (d,).
         """
         rows, columns, factors = self._bounds
         tight, equal, low, high = self._tight(w)[rows], self.equal[rows], low.copy(), high.copy()

@@ -345,7 +345,7 @@ class Neutrality(Term):
     >>> print(2 * Neutrality(Hinge(), side="agreement"))
     minimise 2 mean hinge(-v f)
 
-    With the identity it is the covariance criterion `|mean(v f)|`:
+    With the surrogate `Identity` the term is the covariance criterion `|mean(v f)|`:
 
     >>> problem = (Risk(Hinge()) + Neutrality(Identity())).on([[1.0], [3.0]], [-1, 1], viewpoint=[1, -1])
     >>> problem.evaluate([1.0]).neutrality  # |1 - 3| / 2

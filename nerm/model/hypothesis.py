@@ -26,10 +26,7 @@ GRAM_LIMIT = 8192  # the Gram matrix is kept in memory up to this number of rows
 
 
 class CachedProducts:
-    """A hypothesis that keeps its last products X w or K c.
-
-    A certificate uses them repeatedly.
-    """
+    """A hypothesis that keeps its last product X w or K c, because a certificate needs it repeatedly."""
 
     @cached_property
     def _products(self) -> deque[tuple[Floats, Floats]]:
@@ -77,26 +74,21 @@ class LinearHypothesis(CachedProducts):
         return (self.X - offset if offset.any() else self.X), offset
 
     def features(self, *, balanced: bool) -> Matrix:
-        """Return X, (n, d), or X - 1 offset' if `balanced`.
+        """Return X, (n, d), or X - 1 offset' if `balanced` (the class docstring explains the offset).
 
-        The offset is explained in the class. Subtracting it does not change sum_i c_i x_i if the weights c_i
-        add up to 0.
+        If the weights c_i add up to 0, sum_i c_i x_i is the same for both matrices.
         """
         return self._near[0] if balanced else self.X
 
     def level(self, coef: Floats, intercept: float) -> float:
-        """Return offset.w + b, the summand of the scores that is equal for all rows.
+        """Return offset.w + b, the part of the scores that is equal for all rows.
 
-        The scores are computed as (X - 1 offset') w + (offset.w + b). The offset is the mean of the columns
-        far from 0, and 0 for the others (`far_offset`).
+        The offset is explained in the docstring of the class.
         """
         return float(self._near[1] @ coef) + float(intercept)
 
     def level_error(self, coef: Floats, intercept: float) -> float:
-        """Return a bound on the rounding error of `level`.
-
-        It is large if columns are far from 0.
-        """
+        """Return a bound on the rounding error of `level`, which is large if columns are far from 0."""
         offset = np.abs(self._near[1])
         return sum_error(self.size) * (float(offset @ np.abs(coef)) + abs(intercept)) if offset.any() else 0.0
 
@@ -110,7 +102,7 @@ class LinearHypothesis(CachedProducts):
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
         """Return X'c = sum_i c_i x_i, (d,).
 
-        Pass balanced=True if the weights c, (n,), add up to 0.
+        Pass balanced=True if the weights c, (n,), add up to 0: the rounding errors are then smaller.
         """
         near, offset = self._near
         q = (near.T @ c).ravel()
@@ -121,10 +113,11 @@ class LinearHypothesis(CachedProducts):
         return float(coef @ coef)
 
     def extent(self, coef: Floats) -> float:
-        """Return the norm of w after scaling, a relative bound on the scores.
+        """Return the norm of the scaled coefficients, which bounds the scores.
 
-        Each column of X - 1 offset' is divided by its largest absolute value, and w is multiplied by it.
-        `|score - level|` of a row is at most this norm times the norm of the scaled row.
+        Each column of X - 1 offset' is divided by its largest absolute value, and its coefficient is
+        multiplied by this value. Then `|score - level|` of a row is at most the returned norm times the norm
+        of the scaled row.
         """
         return float(np.linalg.norm(self._sizes * coef))
 
@@ -134,16 +127,13 @@ class LinearHypothesis(CachedProducts):
 
     @cached_property
     def rounding(self) -> float:
-        """A bound on the relative rounding error of a score.
-
-        It is relative to `extent` times the norm of the scaled row.
-        """
+        """A bound on the rounding error of a score, divided by `extent` times the norm of the scaled row."""
         return sum_error(self.size)
 
     def score_errors(self, extent: float, level: float) -> Floats:
-        """Return a bound on the rounding error of each score, (n,).
+        """Return bounds on the rounding errors of the scores, (n,).
 
-        It holds for a hypothesis with the given `extent` and `level`.
+        The bounds hold for every hypothesis with this `extent` and `level`.
         """
         return self.rounding * extent * self._lengths + EPS * abs(level)
 
@@ -212,8 +202,9 @@ class KernelHypothesis(CachedProducts):
     def gram(self) -> Floats:
         """The Gram matrix K, (n, n).
 
-        It is checked to be positive semidefinite unless the kernel always is. Such a kernel satisfies
-        `|k(x, z)| <= sqrt(k(x, x) k(z, z))`, so only the diagonal of K is checked to be finite.
+        K is checked to be positive semidefinite, unless all Gram matrices of the kernel are. For such a
+        kernel `|k(x, z)| <= sqrt(k(x, x) k(z, z))`, so it is enough to check that the diagonal of K is
+        finite.
         """
         K: Any = self.kernel(self.X, self.X)
         if not self.kernel.always_psd:
@@ -266,10 +257,7 @@ class KernelHypothesis(CachedProducts):
         return self.kernel.product(self.X, self.X if whole else self.X[columns], weights)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
-        """Return c unchanged.
-
-        The function sum_i c_i k(x_i, .) has the kernel coefficients c.
-        """
+        """Return c unchanged: the function sum_i c_i k(x_i, .) has the kernel coefficients c."""
         return c
 
     def level(self, coef: Floats, intercept: float) -> float:
@@ -281,7 +269,7 @@ class KernelHypothesis(CachedProducts):
         return 0.0
 
     def extent(self, coef: Floats) -> float:
-        """Return sum_j `|c_j|` sqrt(k(x_j, x_j)), a relative bound on the scores.
+        """Return sum_j `|c_j|` sqrt(k(x_j, x_j)), which bounds the scores.
 
         `|score - b|` of row i is at most this number times sqrt(k(x_i, x_i)).
         """
@@ -293,24 +281,21 @@ class KernelHypothesis(CachedProducts):
 
     @cached_property
     def rounding(self) -> float:
-        """A bound on the relative rounding error of a score.
-
-        It is relative to sqrt(k(x_i, x_i)) times `extent`.
-        """
+        """A bound on the rounding error of score i, divided by `extent` times sqrt(k(x_i, x_i))."""
         return sum_error(self.n) + self.kernel.rounding(self.X)
 
     def blur(self, mu: float) -> float:
         """Return a bound on the rounding error of the scores of a typical hypothesis.
 
-        Its coefficients are c / (n mu) with `|c_i|` <= 1, where `mu` is the weight of the squared l2 norm.
-        For mu = 0 the bound is infinite.
+        A typical hypothesis has the coefficients c / (n mu) with all `|c_i|` <= 1, where `mu` is the weight
+        of the squared l2 norm. For mu = 0 the bound is infinite.
         """
         return self.rounding * float(np.max(self.squared_row_norms())) / mu if mu > 0 else np.inf
 
     def score_errors(self, extent: float, level: float) -> Floats:
-        """Return a bound on the rounding error of each score, (n,).
+        """Return bounds on the rounding errors of the scores, (n,).
 
-        It holds for a hypothesis with the given `extent` and `level`.
+        The bounds hold for every hypothesis with this `extent` and `level`.
         """
         return self.rounding * extent * self._lengths + EPS * abs(level)
 
@@ -348,8 +333,8 @@ Hypothesis = LinearHypothesis | KernelHypothesis
 def far_offset(X: Any) -> Floats:
     """Return an offset per column, (d,): the mean of the column, or 0.
 
-    It is the mean if that is more than FAR standard deviations from 0. It is 0 for all other columns, and for
-    sparse X.
+    The offset is the mean if the mean is more than FAR standard deviations away from 0. For other columns,
+    and for sparse X, it is 0.
 
     >>> far_offset(np.array([[1e9 - 1.0, 1.0], [1e9 + 1.0, 2.0]])).tolist()
     [1000000000.0, 0.0]
@@ -380,10 +365,7 @@ def sorted_csr(X: Matrix) -> Matrix:
 
 
 def make(X: Matrix, kernel: kernels.Kernel | None) -> Hypothesis:
-    """Return the hypothesis on a copy of the rows X.
-
-    It is linear if `kernel` is None.
-    """
+    """Return a linear hypothesis (`kernel` is None) or a kernel hypothesis on a copy of the rows X."""
     if kernel is None:
         return LinearHypothesis(X.copy())
     if kernel.name == "precomputed":

@@ -417,7 +417,7 @@ def _variance(X: Matrix, sample_weight: Floats | None) -> float:
 
 
 def _gaussian_from_products(X: Floats, Z: Floats, gamma: float) -> Floats | None:
-    """Return exp(-gamma ||x_i - z_j||^2), (n, m), from one matrix product, or None if it would lose digits.
+    """Return exp(-gamma ||x_i - z_j||^2), (n, m), from one matrix product; None if it would lose digits.
 
     ::
 

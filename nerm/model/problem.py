@@ -216,8 +216,8 @@ class Problem:
         """Return the convex problem of one step of the convex-concave procedure, at a hypothesis.
 
         In each difference of convex functions (`nerm.Ramp`, `nerm.dc_function`) the subtracted function is
-        replaced by its tangent at (coef, intercept), by default at f = 0. The new objective is never below
-        the old one and equal to it at this hypothesis. A convex problem is returned unchanged.
+        replaced by its tangent at (coef, intercept), by default at f = 0. The new objective equals the old
+        one at this hypothesis and is nowhere below it. A convex problem is returned unchanged.
 
         >>> import nerm
         >>> objective = nerm.Risk(nerm.Ramp()) + 0.1 * nerm.SquaredL2()
@@ -424,8 +424,8 @@ def check_hypothesis(problem: Problem, coef: Any, intercept: Any) -> tuple[Float
 def relaxed_problem(problem: Problem, weights: Any) -> Problem:
     """Return the problem in which each limit C_k <= t_k is replaced by a term weights_k C_k.
 
-    Its objective is the Lagrangian of the limits without the constants - weights_k t_k. Both problems have
-    the same blocks, so a solver's session can be used for both.
+    The new objective is the Lagrangian of the limits, without the constants - weights_k t_k. Both problems
+    have the same blocks, so one session of a solver can solve both.
     """
     pairs = zip(weights, problem.limits, strict=True)
     terms = (WeightedTerm(float(weight), limit.term) for weight, limit in pairs)
@@ -442,7 +442,10 @@ def constraints_only(problem: Problem) -> Problem:
 def with_terms(
     problem: Problem, objective: Objective, y: Floats | None = None, sample_weight: Floats | None = None
 ) -> Problem:
-    """Return a problem on the same rows with another objective and, if given, other labels and weights."""
+    """Return a problem on the same rows with another objective.
+
+    `y` and `sample_weight` replace the labels and the sample weights if they are given.
+    """
     labels = problem.y if y is None else own(y)
     weights = problem.sample_weight if sample_weight is None else own(sample_weight)
     blocks = make_blocks(objective, labels, problem.viewpoints, weights)

@@ -1,8 +1,8 @@
 """The automatic choice of a solver by its estimated cost in seconds, from counts of operations.
 
-Each solver's `cost` is one of the functions below. The first solver is the cheapest of nerm's own solvers
-that supports the problem, or else the cheapest solver that supports every atom. If its answer is not
-certified, another solver that supports every atom is run. All rates are seconds on one core.
+Each solver's `cost` is one of the functions below. The solver that is run first is the cheapest of nerm's own
+solvers that supports the problem, or else the cheapest solver that supports every atom. If its answer is not
+certified, another solver that supports every atom is run. All costs are in seconds on one core.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class Shape:
 def interior_point(shape: Shape) -> float:
     """Return the cost of an interior-point method with Newton systems of size k = min(n, d).
 
-    Forming X'DX takes `shape.squares` operations if X is sparse. It takes n k^2 if X is dense, or if d > n,
-    because X is then replaced by its coordinates in the row space. The factorization takes k^3 / 3. On
-    average a quarter of the rows is near a kink and enters the system.
+    Forming X'DX takes `shape.squares` operations if X is sparse, and n k^2 if X is dense. If d > n, X is
+    replaced by dense coordinates in the row space. The factorization takes k^3 / 3. On average a quarter of
+    the rows is near a kink and enters the system.
     """
     k = min(shape.rows, shape.columns)
     sparse = shape.sparse and k == shape.columns
@@ -93,12 +93,15 @@ def interior_point(shape: Shape) -> float:
 
 
 def augmented_lagrangian(shape: Shape) -> float:
-    """Return the cost of conjugate gradients with X, or of Newton steps with a Gram matrix."""
+    """Return the cost of the solver "newton-alm".
+
+    It uses conjugate gradients with products by X, or Newton steps with a Gram matrix.
+    """
     return (NEWTON_STEPS if shape.kernel else PASSES * sqrt(shape.condition)) * one_pass(shape)
 
 
 def pair_steps(shape: Shape) -> float:
-    """Return the cost of SMO, two-variable steps on the Gram matrix.
+    """Return the cost of SMO, which takes two-variable steps on the Gram matrix.
 
     For a linear problem the Gram matrix must be computed first, and the number of passes grows with the
     condition number as for conjugate gradients.
@@ -109,9 +112,9 @@ def pair_steps(shape: Shape) -> float:
 
 
 def cone_program(shape: Shape, slower: float = 1.0) -> float:
-    """Return the cost of sparse Newton systems of all rows and columns, with fill-in.
+    """Return the cost of a cone solver, which factors sparse systems of all rows and columns, with fill-in.
 
-    `slower` is the time of the solver relative to Clarabel; inf excludes it from ``"auto"``.
+    `slower` is the time of the solver relative to Clarabel; inf excludes the solver from ``"auto"``.
     """
     k = min(shape.rows, shape.columns)
     formed = shape.squares if shape.sparse else shape.rows * float(k) ** 2

@@ -150,7 +150,7 @@ class NermSolver(Solver):
 
     @property
     def module(self) -> str:
-        """Part of nerm itself."""
+        """The module to look for: nerm itself."""
         return "nerm"
 
 
@@ -163,7 +163,7 @@ class OwnSolver(NermSolver, Session):
     """
 
     def open(self, problem: Problem) -> Session:
-        """Return itself."""
+        """Return the solver itself as its session."""
         return self
 
 
@@ -174,7 +174,7 @@ def path_order(problems: Sequence[Problem]) -> list[int]:
 
 
 def limit(deadline: float) -> dict[str, Any]:
-    """Return the keyword argument `deadline` as a dict; empty for NEVER, as not every session accepts it."""
+    """Return ``{"deadline": deadline}``, or {} for NEVER, because not every session accepts a deadline."""
     return {} if deadline == clock.NEVER else {"deadline": deadline}
 
 

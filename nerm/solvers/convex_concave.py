@@ -1,10 +1,10 @@
 """The convex-concave procedure: a stationary point of an objective with differences of convex functions.
 
-It starts from the convex relaxation (tangents at f = 0) or from a given hypothesis. Every step solves a
-convex problem that is an upper bound on the objective and equal to it at the current hypothesis, so the
-objective never increases. If it stops decreasing, rows may lie at kinks of the subtracted function, where the
-tangent is not unique. Then one step uses tangents at slightly larger scores; if the objective still does not
-decrease, the point is returned as stationary.
+The procedure starts from the convex relaxation (tangents at f = 0) or from a given hypothesis. Every step
+minimises a convex function that is nowhere below the objective and equals it at the current hypothesis, so
+the objective never increases. If it stops decreasing, rows may lie at kinks of the subtracted function, where
+the tangent is not unique. Then one step uses tangents at slightly larger scores. If the objective still does
+not decrease, the current hypothesis is returned as stationary.
 
 The convex problem replaces a term with phi = A - G (`nerm.atoms.DCFunction`) by the same term with A and a
 `Tangent` of -G. In a two-sided neutrality term both sides subtract the same function: max(A+ - G+, A- - G-) =
@@ -46,10 +46,11 @@ def stationary_points(
     start: Any = None,
     max_steps: int = 100,
 ) -> list[Solution]:
-    """Run the procedure on the problems along a path, each from the previous stationary point.
+    """Run the procedure on the problems along a path, each from the stationary point before it.
 
-    The weights increase along the path: on the German credit data this gives lower objectives than decreasing
-    weights or than starting each problem from its relaxation. `start` is (coef, intercept) on the given rows.
+    The weights increase along the path. On the German credit data this gives lower objectives than decreasing
+    weights, and than starting each problem from its relaxation. `start` is the (coef, intercept) of the first
+    problem.
     """
     if start is not None and not (isinstance(start, tuple | list) and len(start) == 2):
         raise InvalidInputError("'start' must be a hypothesis", repr(start), "Pass (coef, intercept)")
@@ -122,7 +123,7 @@ class _Procedure:
         )
 
     def _solution(self, best: Hypothesis, *, settled: bool) -> Solution:
-        """Return the hypothesis with the true objective and with the trace."""
+        """Return the hypothesis as a solution of the given problem, with the trace of all steps."""
         last = self.steps[-1]
         if not self._is_convex() and (last.status not in NO_STEP or len(self.steps) > 1):
             late = clock.is_up(self.deadline)
@@ -141,15 +142,14 @@ class _Procedure:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tangent(Term):
-    """(1/n) sum_i w_i (constant - slopes_i t_i f_i): the tangent of the part that a term subtracts.
+    """The term (1/n) sum_i w_i (constant - slopes_i t_i f_i), a tangent of the subtracted part of a term.
 
     Attributes
     ----------
     term : Risk or Neutrality
-        The term with the difference.
+        The term whose atom is a difference of convex functions.
     kind : {"risk", "neutrality"}
-        Its kind.
-
+        The kind of this term.
     """
 
     term: Any
@@ -173,7 +173,7 @@ def differences(problem: Problem) -> list[Block]:
 
 
 def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
-    """Return the convex problem that equals this one at a hypothesis and is above it elsewhere."""
+    """Return the convex problem that equals this one at a hypothesis and is nowhere below it."""
     scores = problem.hypothesis.scores(coef, intercept)
     different = {block.term: block for block in differences(problem)}
     terms = list[WeightedTerm]()

@@ -43,7 +43,7 @@ class Solved:
     coef, intercept, scores
         The hypothesis and its scores, (n,).
     value, limited
-        The objective without the term of the limit, and C, both at the hypothesis.
+        The objective P and the limited term C at the hypothesis.
     multipliers, bound
         The multipliers, and the lower bound on the optimum that they give.
     """
@@ -59,9 +59,9 @@ class Solved:
 
 
 class LimitedSession(Session):
-    """A session that searches the weight of a limit.
+    """A session that meets one limit by a search over its weight.
 
-    The problems with a fixed weight are solved by the session that `open_session` returns.
+    For each weight, the session that `open_session` returns solves the problem without the limit.
     """
 
     def __init__(self, open_session: Callable[[Problem], Session], problem: Problem) -> None:
@@ -70,10 +70,7 @@ class LimitedSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Search for the weight of the limit.
-
-        The solver's session is warm-started between weights.
-        """
+        """Search for the weight of the limit; each solve is warm-started from the last one."""
         return _Search(self._session, problem, accuracy, options, deadline).run()
 
 
@@ -92,9 +89,9 @@ class _Search:
         self.limit = problem.limits[0].bound
 
     def run(self) -> Answer:
-        """Return the answer of the search.
+        """Search until the value and the bound agree, and return the answer.
 
-        The search stops when value and bound agree, or when rounding errors of eta C exceed the accuracy.
+        The search also stops when the rounding errors of eta C exceed the accuracy.
         """
         bracket = Bracket()  # of eta, by C(f_eta) - t
         low: Solved | None = None
@@ -147,9 +144,9 @@ class _Search:
     def _first(self, low: Solved) -> float:
         """Return the first positive eta of the search.
 
-        With P the objective, p(eta) <= P(0) + eta C(0) bounds the optimal eta by (P(0) - p(0)) / (t - C(0)),
-        where 0 stands for f = 0 in P(0) and C(0). The guess assumes that C(f_eta) decreases to its smallest
-        value about like 1 / (1 + k eta).
+        Let P(0) and C(0) be the values at f = 0. Then p(eta) <= P(0) + eta C(0), so the optimal eta is at
+        most (P(0) - p(0)) / (t - C(0)). The guess below this bound assumes that C(f_eta) decreases to its
+        smallest value about like 1 / (1 + k eta).
         """
         block = next(b for b in self.problem.blocks if b.term >= len(self.problem.objective.terms))
         mass = float(block.weights.sum()) / self.problem.divisor
@@ -160,9 +157,9 @@ class _Search:
         return 0.1 * most * (low.limited - self.limit) / max(low.limited - least, 1e-300)
 
     def _mixture(self, low: Solved, high: Solved) -> Solved:
-        """Return the combination of two solutions that meets the limit with equality.
+        """Return the convex combination of two solutions that meets the limit with equality.
 
-        Its multipliers and bound are the best of the combination and of the two solutions.
+        Its multipliers and bound are the best among those of the combination and of the two solutions.
         """
         share = Bracket()
         share.add(0.0, low.limited - self.limit)

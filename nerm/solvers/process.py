@@ -39,10 +39,9 @@ class Outcome:
     timed_out : bool
         Whether it was killed at its deadline.
     exit_code : int or None
-        That of a process that died without a result: minus the number of the signal that killed it.
+        The exit code of a process that ended without a result: minus the number of the signal that killed it.
     seconds : float
         How long it ran.
-
     """
 
     result: Any = None
@@ -60,9 +59,9 @@ def run_with_deadline(
     Parameters
     ----------
     function, arguments
-        Must pickle where the platform does not fork.
+        The function and its arguments; they must pickle on platforms that do not fork.
     seconds : float
-        May be infinite.
+        The time limit; it may be infinite.
     memory : float, optional
         Megabytes of address space that the process may add to that of its parent (Linux).
 
@@ -133,7 +132,7 @@ def _kill(process: Any) -> None:
 def _work(
     sender: Any, function: Callable[..., Any], arguments: tuple[Any, ...], memory: float | None
 ) -> None:
-    """Call the function, in the process, and send its result or its exception."""
+    """Call the function inside the new process, and send its result or its exception."""
     if hasattr(os, "setsid"):
         os.setsid()  # an interrupt from the keyboard goes to the caller only
     else:

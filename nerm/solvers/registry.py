@@ -153,7 +153,7 @@ class SolverPool:
         return [solution for solution in best if solution is not None]
 
     def _session(self, solver: Solver, problem: Problem, deadline: float) -> Session:
-        """Return the open session of a solver, or a new one if it cannot take the problem."""
+        """Return the open session of a solver, or a new session if the open one cannot take the problem."""
         session = self._sessions.get(solver.name)
         if session is None or not session.renewed(problem):
             has_clock = solver.keeps_time or deadline == clock.NEVER
@@ -164,10 +164,10 @@ class SolverPool:
     def _refined(
         self, choice: Choice, problems: list[Problem], tol: float, options: dict[str, Any], deadline: float
     ) -> Iterator[Solution]:
-        """Yield a solution per problem.
+        """Yield one solution per problem.
 
-        A problem that is not certified is solved again with finer accuracies until it is, or until time is
-        up.
+        A problem that is not certified is solved again with finer accuracies, until it is certified or the
+        time is up.
         """
         solver = choice.solver
         session = self._session(solver, problems[0], deadline)

@@ -2,7 +2,8 @@
 
 The symbols are those of `nerm.solvers.interior_point.passes`. Row i of block j has the target t_ji, the
 weight B_ji and the dual variable u_ji, and nu_j is the factor of block j. There are J blocks, n rows and K
-two-sided neutrality terms.
+two-sided neutrality terms. The blocks of a two-sided term belong to its sides C+ and C-; every other block is
+called single.
 
 Sums over rows are not divided by n here. So the method minimises n P, where P is the objective, and the
 weight of ||w||^2 / 2 is lam = n mu. The dual bound in sum form, n D, is
@@ -37,7 +38,7 @@ BALANCED = 1e-11  # |sum c| / sum |c| up to which dual variables are feasible
 
 
 class Data(NamedTuple):
-    """Targets t and weights B, each (J, n), and facts about the blocks, (J, 7).
+    """The targets t and the row weights B of all blocks, each (J, n), and facts about the blocks, (J, 7).
 
     The function `table` explains the columns of the facts.
     """
@@ -48,9 +49,9 @@ class Data(NamedTuple):
 
 
 class Duals(NamedTuple):
-    """u and the multipliers p^+ and p^- of its upper and lower bound, each (J, n).
+    """The dual variables u of all rows, and the multipliers p^+ and p^- of their bounds, each (J, n).
 
-    See `nerm.solvers.interior_point.passes`.
+    p^+ belongs to the upper bound of u, p^- to the lower one (`nerm.solvers.interior_point.passes`).
     """
 
     u: Floats
@@ -59,9 +60,9 @@ class Duals(NamedTuple):
 
 
 class Move(NamedTuple):
-    """kappa, du, over and under of every row, each (J, n): the direction of one step.
+    """The direction of one step: kappa, du, over and under of all rows and blocks, each (J, n).
 
-    See `nerm.solvers.interior_point.passes`.
+    The equations are in `nerm.solvers.interior_point.passes`.
     """
 
     kappa: Floats
@@ -135,9 +136,9 @@ class Linearisation:
 def table(blocks: Sequence[Block]) -> Floats:
     """Return one line of facts per block for compiled code, (J, 7).
 
-    The columns are linear, quadratic, low, high, the kind of block (MOVING, AFFINE or SMOOTH), its side (0,
-    +1 or -1), and the line of e_k in the row vectors of `passes.linearise` (0 for a single block). Single
-    blocks come first, then the blocks of the sides.
+    The columns are: linear, quadratic, low and high of the conjugate; the kind of block (MOVING, AFFINE or
+    SMOOTH); its side (0, +1 or -1); and the index of e_k among the row vectors of `passes.linearise` (0 for a
+    single block). Single blocks come first.
     """
     lines: list[tuple[float, ...]] = []
     for block, pair in zip(blocks, pair_numbers(blocks), strict=True):
@@ -149,7 +150,7 @@ def table(blocks: Sequence[Block]) -> Floats:
 
 
 def fours(count: int, n: int) -> Floats:
-    """Return zeros, (count, n), with `count` rounded up to a multiple of 4.
+    """Return an array of zeros, (count, n), with `count` rounded up to a multiple of 4.
 
     `Features.columns` is fastest for such arrays.
     """
@@ -205,9 +206,9 @@ class Arrays:
         self.move = Move(*np.zeros((4, len(blocks), n)))
 
     def of_rows(self, rows: Ints, gradient: Floats, conjugate: Floats) -> Arrays:
-        """Return the condensed problem on the given rows; u of the other rows is fixed.
+        """Return the condensed problem on the given rows; the dual variables of the other rows are fixed.
 
-        `gradient`, (J, d + 1), and `conjugate`, (J,), are the sums over the other rows that are added to
+        `gradient`, (J, d + 1), and `conjugate`, (J,), are sums over the other rows. They are added to
         `fixed_gradient` and `fixed_conjugate`.
         """
         few = object.__new__(Arrays)
@@ -222,13 +223,14 @@ class Arrays:
 
     @property
     def n_rows(self) -> int:
-        """The number of rows of the problem, without rows whose u is fixed."""
+        """The number of rows, without the rows whose dual variables are fixed."""
         return int(self.features.shape[0])
 
     def sides(self, values: Floats) -> Floats:
-        """Return the sum over the blocks of each side, (K, 2, ...).
+        """Add up the values of the blocks of each side, (K, 2, ...).
 
-        `values`, (J, ...), has one entry per block.
+        `values`, (J, ...), has one entry per block. Entry [k, 0] of the result is the sum over the blocks of
+        side C+ of two-sided term k, entry [k, 1] that of side C-.
         """
         if len(self._pairs) == 2 * self.terms:  # one block per side
             return values[self.singles :].reshape(self.terms, 2, *values.shape[1:])
@@ -237,9 +239,10 @@ class Arrays:
         return sums
 
     def by_block(self, singles: Floats, sides: Floats) -> Floats:
-        """Return one entry per block, (J,).
+        """Return one entry per block, (J,), from the entries of the single blocks and of the sides.
 
-        `singles` has the entries of the single blocks, and `sides`, (K, 2), those of the sides.
+        `singles` has one entry per single block. `sides`, (K, 2), has one entry per side of a two-sided term;
+        all blocks of a side get this entry.
         """
         return np.concatenate([singles, sides[self._pairs, self._minus]])
 
@@ -248,14 +251,14 @@ class Arrays:
         return values[self._first]
 
     def _given(self, state: State) -> tuple[tuple[Floats, ...], ...]:
-        """Return data, duals and move as plain tuples, for the compiled passes."""
+        """Return data, dual variables and direction as plain tuples, for the compiled passes."""
         return tuple(self.data), tuple(state.duals), tuple(self.move)
 
     def centre(self, scores: Floats, barrier: float, u: Floats | None, proximity: float) -> Duals:
-        """Return dual variables of all rows on the central path at their scores.
+        """Return the dual variables of all rows on the central path at their scores.
 
-        If `u`, (J, n), is given, the new u stays near it; `proximity` is the weight of the distance
-        (`passes.centre`).
+        If earlier dual variables `u`, (J, n), are given, the new ones stay near them; `proximity` is the
+        weight of the distance (`passes.centre`).
         """
         duals = Duals(*np.zeros((3, len(self.blocks), self.n_rows)))
         if u is not None:
@@ -266,9 +269,10 @@ class Arrays:
         return duals
 
     def values(self, scores: Floats, coef: Floats, intercept: float) -> Floats:
-        """Return sum_i B_ji phi_j(t_ji f_i) of each block, (J,).
+        """Return sum_i B_ji phi_j(t_ji f_i) of each block j, (J,).
 
-        Rows with fixed u enter by their linear lower bound u m - phi*(u).
+        For rows with a fixed dual variable u, the linear lower bound u m - phi*(u) at the margin m replaces
+        phi(m).
         """
 
         def work(start: int, stop: int) -> Floats:
@@ -281,7 +285,7 @@ class Arrays:
         return self.features.workers.add_up(work) + self._beyond(coef, intercept)
 
     def _beyond(self, coef: Floats, intercept: float) -> Floats:
-        """Return sum B (u m - phi*(u)) over the rows with fixed u, (J,)."""
+        """Return the linear lower bounds sum B (u m - phi*(u)) of the rows with fixed u, (J,)."""
         return (
             self.fixed_gradient[:, :-1] @ coef + self.fixed_gradient[:, -1] * intercept - self.fixed_conjugate
         )
@@ -289,7 +293,7 @@ class Arrays:
     def linearise(self, state: State, nu: Floats) -> Linearisation:
         """Return the Newton system at a state for the block factors `nu`, (J,).
 
-        u and kappa of smooth blocks are set first.
+        The dual variables u and kappa of smooth blocks are set first.
         """
         vectors, given = self._vectors, self._given(state)
 
@@ -314,7 +318,7 @@ class Arrays:
         )
 
     def _smooth(self, j: int, state: State, part: slice) -> float:
-        """Set u = phi'(m) and kappa = phi''(m) of smooth block j in some rows.
+        """Set u = phi'(m) and kappa = phi''(m) of smooth block j, at the margins m of some rows.
 
         kappa is at most STEEPEST. Return sum B phi(m) over these rows.
         """
@@ -325,9 +329,9 @@ class Arrays:
         return float(self.data.weights[j, part] @ jet.value)
 
     def direct(self, state: State, nu: Floats, df: Floats, *, corrected: bool) -> Floats:
-        """Set du for the change `df` of the scores; return a histogram of step lengths.
+        """Compute the change du of the dual variables for the change `df` of the scores, (n,).
 
-        The histogram holds the weight of the rows by the longest step that they allow (`passes.direct`).
+        Return a histogram: the weight of the rows by the longest step that they allow (`passes.direct`).
         """
         given = self._given(state)
         return self.features.workers.add_up(lambda *part: passes.direct(*given, nu, df, corrected, *part))
@@ -335,16 +339,17 @@ class Arrays:
     def correct(
         self, state: State, nu: Floats, dnu: Floats, target: float, limit: float
     ) -> tuple[Floats, Floats]:
-        """Compute the right-hand side of the corrected step.
+        """Compute the right-hand side of the corrected step (`passes.correct`).
 
-        Return (X, 1)'h, (d + 1,), and the changes of the blocks' values, (J,); see `passes.correct`.
+        Return (X, 1)'h, (d + 1,), for the row vector h of `passes.correct`, and the changes of the blocks'
+        values, (J,).
         """
         given = *self._given(state), nu, dnu, target, limit, self._h[0]
         changes = self.features.workers.add_up(lambda *part: passes.correct(*given, *part))
         return np.append(self.features.columns(self._h)[:, 0], self._h.sum()), changes
 
     def longest_step(self, state: State, nu: Floats) -> float:
-        """Return the longest step that keeps u, p^+ and p^- of all rows in bounds."""
+        """Return the longest step that keeps the dual variables u, p^+ and p^- of all rows in bounds."""
         return float(
             min(self.features.workers.run(lambda *part: passes.longest_step(*self._given(state), nu, *part)))
         )
@@ -352,8 +357,8 @@ class Arrays:
     def advance(self, state: State, step: float, keep: float, curved_keep: float) -> None:
         """Move the dual variables of every row along the direction (`passes.advance`).
 
-        The scores of `state` are those after the step. At least the share `keep` of a distance to a bound is
-        left, or `curved_keep` in blocks with quadratic > 0.
+        The scores of `state` must already be those after the step. A distance to a bound shrinks at most to
+        the share `keep` of it, or to the share `curved_keep` in blocks with quadratic > 0.
         """
         keeps = np.where(self.data.table[:, passes.QUADRATIC] > 0, curved_keep, keep)
         given = *self._given(state), state.scores, step, keeps
@@ -380,17 +385,18 @@ def primal_value(arrays: Arrays, values: Floats, factors: Floats, regularizer: f
 
 
 def weighted_duals(arrays: Arrays, u: Floats, nu: Floats) -> Floats:
-    """Return c_i = sum_j nu_j B_ji t_ji u_ji of the rows that are not fixed, (n,)."""
+    """Return the weighted duals c_i = sum_j nu_j B_ji t_ji u_ji of the rows that are not fixed, (n,)."""
     return np.asarray(np.einsum("j,ji,ji,ji->i", nu, arrays.data.weights, arrays.data.targets, u))
 
 
 @numba.njit(**options)
 def _shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
-    """Move each u towards a bound, to reduce `against` * sum_i c_i.
+    """Move each dual variable u towards one of its bounds, to reduce `against` * sum_i c_i.
 
-    `against` is +1 or -1, and t u moves in the opposite direction, by a share of the distance of u to its
-    bound. If the bound in this direction is infinite, the distance to the other bound is taken, or 1 without
-    any bound. Return the decrease of `against` * sum_i c_i for share 1; with share 0 nothing moves.
+    c_i = sum_j nu_j B_ji t_ji u_ji is the weighted dual of row i, and `against` is +1 or -1. Each u moves by
+    `share` times the distance to the bound in its direction of movement. If this bound is infinite, the
+    distance to the other bound is taken, or 1 if both are infinite. Return the decrease of `against` * sum_i
+    c_i for share 1; with share 0 nothing moves.
     """
     targets, weights, table = data
     total = 0.0
@@ -412,9 +418,10 @@ def _shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
 
 
 def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
-    """Return u, (J, n), with sum_i c_i = 0; None if this is impossible.
+    """Change the dual variables u, (J, n), so that the weighted duals c_i add up to 0; return them.
 
-    Each u is moved by the same share of its distance to a bound.
+    c_i = sum_j nu_j B_ji t_ji u_ji. Each u moves towards one of its bounds, by the same share of its distance
+    to this bound. Return None if no share makes the sum 0.
     """
     u = u.copy()
     for _ in range(3):  # the second and third rounds take back what rounding left
@@ -432,9 +439,9 @@ def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
 
 
 def is_balanced(arrays: Arrays, u: Floats, nu: Floats) -> bool:
-    """Return whether sum_i c_i = 0 up to rounding.
+    """Return whether the weighted duals c_i add up to 0, up to rounding.
 
-    `|sum_i c_i|` must be at most BALANCED times sum_i `|c_i|`. If the terms that different blocks add to c_i
+    `|sum_i c_i|` must be at most BALANCED times sum_i `|c_i|`. Each c_i is a sum over blocks. If its terms
     cancel, their rounding error is allowed as well: EPS times the sum of their absolute values, but at most
     NEARLY times sum_i `|c_i|`.
     """
@@ -451,11 +458,11 @@ def is_balanced(arrays: Arrays, u: Floats, nu: Floats) -> bool:
 def dual_bound(
     arrays: Arrays, u: Floats, nu: Floats, conjugate: Callable[[Floats, float], float], *, intercept: bool
 ) -> tuple[float, Floats]:
-    """Return the dual bound in sum form, n D, and its feasible u, (J, n).
+    """Return the dual bound in sum form, n D, and feasible dual variables u, (J, n), that give it.
 
-    The given u must be in its domains; it is changed so that sum_i c_i = 0 if the intercept is free. The
-    bound is -inf if this is impossible. `conjugate` maps X'c and the other part of the bound to the conjugate
-    of the regularizer, ||X'c||^2 / (2 lam) for a ridge.
+    The given u must be inside its bounds. If the intercept is free, u is changed so that sum_i c_i = 0; the
+    bound is -inf if this is impossible. `conjugate` is a function of X'c and of the rest of the bound; it
+    returns the conjugate of the regularizer, which is ||X'c||^2 / (2 lam) for a ridge.
     """
     feasible = balanced(arrays, u, nu) if intercept else u.copy()
     if feasible is None:

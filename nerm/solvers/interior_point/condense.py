@@ -44,9 +44,9 @@ from nerm.typing import Bools, Floats, Ints
 
 @dataclass(frozen=True)
 class Condensed:
-    """A condensed problem, the rows that it keeps, and u of all rows, (J, n).
+    """A condensed problem, the rows that it keeps, and the dual variables u of all rows, (J, n).
 
-    See the module for the term.
+    The docstring of the module explains condensed problems.
     """
 
     arrays: Arrays
@@ -54,14 +54,14 @@ class Condensed:
     u: Floats
 
     def on_all_rows(self, u: Floats) -> Floats:
-        """Return u of all rows, (J, n), given u of the rows that are kept."""
+        """Return the dual variables of all rows, (J, n), given those of the rows that are kept."""
         self.u[:, self.rows] = u
         return self.u
 
     def within(self, larger: Condensed) -> Condensed:
-        """Return this problem, condensed from `larger`, as one of the whole problem.
+        """Return this problem, which was condensed from `larger`, as a condensation of the whole problem.
 
-        The result has the row numbers and the u of the whole problem.
+        The result has the row numbers and the dual variables of the whole problem.
         """
         return Condensed(self.arrays, larger.rows[self.rows], larger.on_all_rows(self.u))
 
@@ -69,7 +69,7 @@ class Condensed:
 def condense(
     arrays: Arrays, scores: Floats, score_error: float, tuning: Tuning, other: Floats | None = None
 ) -> Condensed | None:
-    """Fix u of the rows whose scores are far from all kinks.
+    """Fix the dual variables of the rows whose scores are far from all kinks.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def condense(
         The scores, (n,), and their expected mean error. A row within `tuning.reach` times this error of a
         kink is kept.
     other
-        Other scores, (n,). A row with a kink between its two scores is kept too.
+        Other scores, (n,). A row with a kink between its two scores is also kept.
 
     Returns
     -------
@@ -99,11 +99,11 @@ def condense(
 def _settled(
     arrays: Arrays, scores: Floats, distance: float, other: Floats | None
 ) -> tuple[Floats, Bools, Floats, Floats]:
-    """Return u, the mask of rows to keep, and the sums over the other rows.
+    """Return dual variables, the rows to keep, and the sums over the fixed rows.
 
-    The sums are those of a condensed problem: B t u, one line per block and 0 on the rows that are kept, and
-    sum B phi*(u), (J,). u is (J, n), the mask (n,). A row is kept if its score is within `distance` of a
-    kink.
+    A row is kept if its score is within `distance` of a kink (`_settle` has the exact conditions). The four
+    results are the dual variables u, (J, n); the mask of the rows to keep, (n,); B t u, one line per block,
+    with 0 on the rows that are kept; and sum B phi*(u) over the fixed rows, (J,).
     """
     shape = arrays.data.weights.shape
     u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
@@ -113,10 +113,11 @@ def _settled(
 
 @numba.njit(**options)
 def _settle(data, scores, others, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
-    """Set u and B t u of the rows beyond all kinks; return sum B phi*(u), (J,).
+    """Set the dual variables u, and B t u, of the rows beyond all kinks; return sum B phi*(u), (J,).
 
-    A row is kept, and stays[i] is set, in three cases: in some block of positive weight its margin is within
-    `|t|` distance of a kink, or is on another side of a kink at the scores `others`, or that block is smooth.
+    A row i is kept, and stays[i] is set, if one of these conditions holds in a block of positive weight: the
+    margin is within `|t|` * distance of a kink; or a kink lies between the margins at `scores` and at
+    `others`; or the block is smooth.
     """
     targets, weights, table = data
     part, sums = slice(start, stop), np.zeros(table.shape[0])
@@ -152,12 +153,12 @@ class Start:
     here
         The hypothesis.
     score_error
-        The expected mean error of its scores.
+        The expected mean error of the scores of `here`.
     near
         Dual variables (u, nu) of an adjacent problem; the first iterate stays close to them.
     other
-        Scores of an adjacent problem. Rows with a kink between these and the scores of `here` are kept in a
-        condensed problem.
+        Scores of an adjacent problem. A row with a kink between this score and its score at `here` is kept in
+        a condensed problem.
     """
 
     here: Outcome
@@ -167,11 +168,11 @@ class Start:
 
 
 def minimise(method: PredictorCorrector, start: Start, tol: float, limit: int) -> Outcome:
-    """Solve condensed problems until primal value and dual bound on all rows meet.
+    """Solve condensed problems until the relative gap on all rows is at most `tol`.
 
-    If a condensed answer lowers the primal value, the next rows are chosen around this answer. Otherwise more
-    rows are chosen around the same hypothesis. If too many rows must be kept, the method runs on all rows and
-    stops early once its steps are short enough to condense the problem.
+    If the solution of a condensed problem lowers the primal value, the rows of the next one are chosen around
+    this solution. Otherwise more rows are chosen around the same hypothesis. If too many rows must be kept,
+    the method runs on all rows until its steps are short enough to condense the problem.
 
     Parameters
     ----------
@@ -235,7 +236,7 @@ def _solve_small(
     limit: int,
     is_nested: bool,
 ) -> tuple[Outcome, float]:
-    """Solve a condensed problem; return the answer on all rows and a score error.
+    """Solve a condensed problem; return its answer on all rows and a score error.
 
     The score error is the expected mean error of the scores at the last condensation. If `is_nested`, a
     problem with enough rows is condensed again as soon as a step changes its scores little. The other
@@ -267,10 +268,10 @@ def _solve_small(
 
 
 def _answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Outcome) -> Outcome:
-    """Return the answer of a condensed problem on all rows.
+    """Turn the answer of a condensed problem into one of the whole problem.
 
-    The primal value is computed on all rows; the dual bound is that of the condensed problem. If rounding
-    makes its u infeasible on all rows, the bound is computed again.
+    The primal value is computed on all rows. The dual bound of the condensed problem is also one of the whole
+    problem. Only if rounding makes the dual variables infeasible on all rows, the bound is computed again.
     """
     answer = method.evaluate(found.coef, found.intercept)
     answer.iterations = found.iterations
@@ -288,7 +289,8 @@ def _answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Out
 class WarmStart:
     """The last two solutions and their weights, from which the next solve starts.
 
-    It also keeps the error of the scores of the last start, as the expected error of the next one.
+    It also keeps the error that the scores of the last start had. This is the expected error of the next
+    start.
     """
 
     def __init__(self, tuning: Tuning) -> None:
@@ -321,10 +323,10 @@ class WarmStart:
     def start(self, method: PredictorCorrector, blocks: Sequence[Block]) -> Start | None:
         """Return a start for the next problem, or None for a cold start.
 
-        The start is the last solution. If its primal value is lower, the start is the point on the line
-        through the last two solutions that the change of the log weights suggests. Return None if there is no
-        solution yet, after a large change of a weight, and for other blocks if f = 0 has a lower primal
-        value.
+        The start is the last solution, or a point on the line through the last two solutions if the primal
+        value is lower there. The change of the log weights gives the position on the line. Return None if
+        there is no solution yet, if a weight has changed much, or if the blocks are others and f = 0 has a
+        lower primal value.
         """
         last = self._last
         weights = log_weights(method)

@@ -1,6 +1,7 @@
 """The session of the interior-point solver.
 
-It solves a problem for any weights of its terms. Each solve is warm-started from the last ones.
+A session solves the problems along a path, which differ in the weights of their terms. Each solve is
+warm-started from the last two.
 """
 
 import time
@@ -42,9 +43,9 @@ class Engine(Session):
 
     Block j has the atom phi_j, the row weights B_ji and the targets t_ji; its factor is the weight of its
     term. S_k^+ and S_k^- of a two-sided term k are the sums of the blocks of its sides. Each solve starts
-    from the last solutions. The blocks can be replaced by others on the same rows between two solves. If the
-    problem has norms of coefficients or groups, the unknowns are the coefficients themselves, not coordinates
-    of a smaller space.
+    from the last solutions. Between two solves the blocks can be replaced by others on the same rows. If the
+    problem has norms of coefficients or of groups of coefficients, the unknowns are the coefficients
+    themselves. Otherwise they can be coordinates in a smaller space (`RowSpace`).
 
     Parameters
     ----------
@@ -73,8 +74,8 @@ class Engine(Session):
     def renewed(self, problem: Problem) -> bool:
         """Return whether the session can solve this problem on the same rows.
 
-        It cannot if the problem has norms of coefficients or groups and the unknowns are not the
-        coefficients.
+        It cannot if the problem has norms of coefficients or of groups, and the unknowns of the session are
+        coordinates in a smaller space.
         """
         return self._axes or not norms_of(problem)
 
@@ -103,7 +104,8 @@ class Engine(Session):
     def _method(self, problem: Problem, tol: float, deadline: float) -> PredictorCorrector:
         """Return the method for the weights of a problem.
 
-        Blocks whose weight is below rounding, relative to the single blocks, are left out.
+        A block is left out if its weight is negligible beside those of the single blocks, that is, below
+        rounding.
         """
         factors = term_weights(problem)
         masses = factors * [float(block.weights.sum()) for block in self.blocks]
@@ -120,14 +122,13 @@ class Engine(Session):
         )
 
     def _penalty(self, problem: Problem, tol: float) -> Penalty:
-        """Return the regularizer n Omega, if necessary with an auxiliary ridge.
+        """Return the regularizer n Omega; if it has no squared l2 norm, add an auxiliary ridge.
 
-        A ridge is added if there is no squared l2 norm. The ridge (r/2) ||w||^2 is so small that it changes
-        the objective by less than the tolerance. Let S be the value of the single blocks at f = 0, in sum
-        form. If no loss is negative, the optimum satisfies n Omega(w) <= S, because max(C+, C-) is smallest
-        at f = 0. Let m be the smallest weight of a norm, divided by sqrt(k) for the largest of k
-        coefficients. Then ||w|| <= n Omega(w) / m <= S / m, and r = RIDGE tol m^2 / S gives (r/2) ||w||^2 <=
-        RIDGE tol S / 2.
+        The ridge (r/2) ||w||^2 is so small that it changes the objective by less than the tolerance. Let S be
+        the value of the single blocks at f = 0, in sum form. If no loss is negative, the optimum satisfies n
+        Omega(w) <= S, because max(C+, C-) is smallest at f = 0. Let m be the smallest weight of a norm,
+        divided by sqrt(k), where k is the number of coefficients in the largest group. Then ||w|| <= n
+        Omega(w) / m <= S / m, and r = RIDGE tol m^2 / S gives (r/2) ||w||^2 <= RIDGE tol S / 2.
         """
         lam = square_weight(problem.regularizers) * self.n
         scaled = tuple(n._replace(weights=self.n * n.weights) for n in norms_of(problem))
@@ -143,9 +144,9 @@ class Engine(Session):
 
     @cached_property
     def _squares(self) -> Floats:
-        """The mean square of each column, (d,).
+        """The mean square of each column of X, (d,).
 
-        Where it is negligible, it is replaced by the mean over all columns.
+        A negligible mean square is replaced by the mean over all columns.
         """
         squares = self.features.squares() / self.features.shape[0]
         mean = float(squares.mean()) or 1.0
@@ -166,10 +167,10 @@ class Engine(Session):
         return outcome
 
     def _answer(self, method: PredictorCorrector, outcome: Outcome, started: float) -> Answer:
-        """Return the answer for an outcome, on the given features.
+        """Turn an outcome of the method into an answer to the given problem.
 
-        It has multipliers of all blocks. Those of blocks that `_method` left out, and of rows of weight 0,
-        are subgradients at the scores.
+        The answer has multipliers of all blocks. Those of blocks that `_method` left out, and of rows of
+        weight 0, are subgradients at the scores.
         """
         if outcome.u is None or outcome.nu is None:  # no bound yet: the best dual variables for its scores
             at = method.start(outcome, 0.0)

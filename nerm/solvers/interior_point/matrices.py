@@ -37,10 +37,10 @@ T = TypeVar("T")
 
 
 class RowThreads:
-    """Contiguous ranges of rows, one per thread; a context that owns its threads.
+    """Contiguous ranges of rows, one per thread; a context manager that owns the threads.
 
-    With several ranges, and with few columns, BLAS is limited to one thread: on small products its threads
-    mostly wait for each other.
+    If there are several ranges or few columns, BLAS is limited to one thread: on small products the threads
+    of BLAS mostly wait for each other.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class RowThreads:
     def for_rows(self, n: int) -> RowThreads:
         """Return ranges of `n` rows, fewer than here, on the same threads.
 
-        They can be used as long as these threads are open.
+        The result can be used only while these threads are open.
         """
         few = copy(self)
         few.ranges = self._ranges(n)
@@ -284,9 +284,9 @@ def _dense_gram(X: Floats, density: Floats, d: int, start: int, stop: int) -> Fl
 
 @dataclass(frozen=True)
 class Given:
-    """The given features less an offset: X w + b = (X - 1 offset') w + b'.
+    """The unknowns w and b' = b + offset.w of the features X less an offset.
 
-    The unknowns are w and b' = b + offset.w; see `nerm.model.hypothesis.far_offset`.
+    X w + b = (X - 1 offset') w + b'; `nerm.model.hypothesis.far_offset` computes the offset.
     """
 
     offset: Floats
@@ -298,11 +298,11 @@ class Given:
 
 @dataclass(frozen=True)
 class RowSpace:
-    """Coordinates of wide data in the row space, which make the Newton system small.
+    """Coordinates of wide data (d > n) in the row space, which make the Newton system small.
 
-    A pivoted Cholesky factor X X' = Z Z' of rank r has the pivots, r rows of X that span the row space. The
-    optimal w is a combination X[pivots]'c of these rows. The unknown is v = Z[pivots]'c, with r <= n entries
-    instead of the d of w. It has the same scores and norm: X w = Z v and ||w|| = ||v||.
+    A pivoted Cholesky factorization X X' = Z Z' of rank r chooses r rows of X, the pivots, that span the row
+    space. The optimal w is a combination X[pivots]'c of these rows. The unknown is v = Z[pivots]'c, which has
+    r <= n entries; w has d. Scores and norm are the same: X w = Z v and ||w|| = ||v||.
     """
 
     X: Any
@@ -317,9 +317,9 @@ Coordinates = Given | RowSpace  # changes of variables that keep scores and norm
 
 
 def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[Coordinates, Any]:
-    """Return coordinates with a small Newton system, and the features in them.
+    """Choose coordinates for (w, b) with a small Newton system; return them and the features in them.
 
-    If `axes`, the problem has norms of coefficients or groups, and the unknowns stay the coefficients.
+    If `axes`, the unknowns stay the coefficients, because the problem has norms of coefficients or of groups.
     """
     n, d = X.shape
     if d > n and d >= WIDE and not axes:

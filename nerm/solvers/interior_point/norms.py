@@ -33,7 +33,7 @@ LEAST = np.finfo(float).tiny
 
 
 class GroupNorms:
-    """Dual variables of norms of one kind, and their direction.
+    """The dual variables of all norms of one kind, and the direction of their next step.
 
     There are G groups of `size` coefficients each. A subclass has these methods; w, dw and u are (G, size).
 
@@ -48,8 +48,8 @@ class GroupNorms:
         advance(step, keep)                 move along the direction; a group keeps at least the share `keep`
                                             of its distance to a bound
         nearest(u)                          return the nearest feasible u
-        products                            the sum of the products of each group, (G,): omega times it is the
-                                            part of the norm in the gap
+        products                            the sum of the products in the equations of each group, (G,);
+                                            omega times this sum is the part of the gap from this norm
 
     Attributes
     ----------
@@ -77,9 +77,9 @@ class EuclideanNorms(GroupNorms):
     """
 
     def start(self, w: Floats, barrier: Floats) -> None:
-        """Set u and t to the central path at w.
+        """Set u and t of each group to the central path at w.
 
-        The solution of w = t u, t (1 - `|u|^2`) = barrier has the length
+        The equations w = t u and t (1 - `|u|^2`) = barrier have a solution u with the length
 
             |u| = 2 |w| / (barrier + sqrt(barrier^2 + 4 |w|^2)).
         """
@@ -94,7 +94,7 @@ class EuclideanNorms(GroupNorms):
         self.u, self._slack = u, np.maximum(1 - _dot(u, u), TINY)
 
     def curvature(self) -> Floats:
-        """Return K = (I - 2 u u' / (1 + `|u|^2`)) / t, (G, size, size)."""
+        """Return the matrix K = (I - 2 u u' / (1 + `|u|^2`)) / t of du = K dw + k, (G, size, size)."""
         shares = 2 / (2 - self._slack)[:, :, None]
         outer = self.u[:, :, None] * self.u[:, None, :]
         return np.asarray((np.eye(self.u.shape[1]) - shares * outer) / self.t[:, :, None])
@@ -104,7 +104,7 @@ class EuclideanNorms(GroupNorms):
         return np.asarray((x - self.u * (2 * _dot(self.u, x) / (2 - self._slack))) / self.t)
 
     def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
-        """Return k = K (w - s) - u (barrier - s') / (t (1 + `|u|^2`)), (G, size).
+        """Return the vector k of du = K dw + k, (G, size): K (w - s) - u (barrier - s') / (t (1 + `|u|^2`)).
 
         s and s' are the second-order terms of the two equations, clipped at `limit` times `goal`. The barrier
         is `target` times `goal`.
@@ -121,7 +121,7 @@ class EuclideanNorms(GroupNorms):
     def _curve(self) -> tuple[Floats, Floats]:
         """Return u'du and the second-order decrease of 1 - `|u|^2` along du, (G, 1) each.
 
-        The component of du that is tangential to the sphere counts with the factor 1 - `|u|^2` only, because
+        The square of the component of du tangential to the sphere has the factor 1 - `|u|^2`, because
         `advance` turns u along the sphere.
         """
         along, slack = _dot(self.u, self.du), self._slack
@@ -136,8 +136,8 @@ class EuclideanNorms(GroupNorms):
     def advance(self, step: float, keep: float) -> None:
         """Move u and t along the direction.
 
-        u takes the direction of u + step du. Its length is limited so that at least the share `keep` of 1 -
-        `|u|^2` is left.
+        The new u has the direction of u + step du. Its length is limited: the slack 1 - `|u|^2` keeps at
+        least the share `keep` of its old value.
         """
         along, curve = self._curve()
         left = np.clip(self._slack - 2 * step * along - step**2 * curve, keep * self._slack, 1.0)
@@ -160,8 +160,8 @@ class EuclideanNorms(GroupNorms):
 class MaxNorms(GroupNorms):
     """l-infinity norms of groups.
 
-    The variables are a and b with u = a - b, t, and the distances over = t - w and under = t + w, each (G,
-    size) but t, which is (G, 1). The equations are in the docstring of the module.
+    The variables are t, (G, 1), and a, b, over = t - w and under = t + w, each (G, size); u = a - b. The
+    equations are in the docstring of the module.
     """
 
     def start(self, w: Floats, barrier: Floats) -> None:
@@ -192,9 +192,9 @@ class MaxNorms(GroupNorms):
         self.u = self.a - self.b
 
     def curvature(self) -> Floats:
-        """Return K = diag(p + q) - (p - q)(p - q)' / sum (p + q), (G, size, size).
+        """Return the matrix K of du = K dw + k, (G, size, size).
 
-        Here p = a / (t - w) and q = b / (t + w).
+        K = diag(p + q) - (p - q)(p - q)' / sum (p + q) with p = a / (t - w) and q = b / (t + w).
         """
         p, q = self.a / self.over, self.b / self.under
         v, total = p - q, (p + q).sum(axis=1)[:, None, None]
@@ -204,10 +204,10 @@ class MaxNorms(GroupNorms):
         return K
 
     def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
-        """Return k, (G, size).
+        """Return the vector k of du = K dw + k, (G, size).
 
-        k also corrects the errors in over = t - w and under = t + w, which arise because the variables move
-        by different step lengths.
+        The variables move by different step lengths, which causes errors in over = t - w and under = t + w. k
+        also corrects these errors.
         """
         k = 2 * self.u.shape[1]
         each, most = target * self.goal / k, limit * self.goal / k
@@ -219,7 +219,7 @@ class MaxNorms(GroupNorms):
         return self._aims[0] - self._aims[1] - v * self._shift(np.zeros_like(v))
 
     def _shift(self, dw: Floats) -> Floats:
-        """Return dt, (G, 1), for which sum a + b = 1 after a full step."""
+        """Return the change dt of t, (G, 1), for which sum a + b = 1 after a full step."""
         p, q = self.a / self.over, self.b / self.under
         missing = 1 - (self.a + self.b).sum(axis=1, keepdims=True)
         more = (self._aims[0] + self._aims[1] + (p - q) * dw).sum(axis=1, keepdims=True) - missing
@@ -253,7 +253,7 @@ class MaxNorms(GroupNorms):
 
     @property
     def products(self) -> Floats:
-        """The sum over the group of a (t - w) + b (t + w), (G,)."""
+        """The sum of a_j (t - w_j) + b_j (t + w_j) over each group, (G,)."""
         return np.asarray((self.a * self.over + self.b * self.under).sum(axis=1))
 
 
@@ -265,7 +265,7 @@ def _dot(x: Floats, y: Floats) -> Floats:
 class NormDuals:
     """The dual variables of all norms of a problem.
 
-    They start on the central path at w and the given barrier.
+    At first they are on the central path at w with the given barrier. The symbols are those of the module.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ class NormDuals:
     w
         (d,): the coefficients.
     barrier
-        The barrier, in units of a margin.
+        The barrier parameter, on the scale of a margin (`Tuning`).
     """
 
     def __init__(self, penalty: Penalty, w: Floats, barrier: float) -> None:
@@ -288,9 +288,10 @@ class NormDuals:
         self.unit = float(sum(each.omega @ each.goal[:, 0] for each in self._kinds))
 
     def _spread(self, values: Sequence[Floats]) -> Floats:
-        """Return the sum over norms of omega x, (d,), given one x, (G, size), per norm.
+        """Return the sum over all norms of omega x, (d,).
 
-        Entry j sums over the groups that contain coefficient j.
+        `values` has one array x, (G, size), per norm. Entry j of the result is a sum over the groups that
+        contain coefficient j.
         """
         out = np.zeros(self._d)
         for each, x in zip(self._kinds, values, strict=True):
@@ -309,20 +310,20 @@ class NormDuals:
 
     @property
     def products(self) -> float:
-        """The norms' part of the gap: sum of omega times `GroupNorms.products`.
+        """The part of the gap from the norms: the sum of omega times `GroupNorms.products`.
 
         On the central path at barrier 1 it equals `unit`.
         """
         return float(sum(each.omega @ each.products for each in self._kinds))
 
     def add_to(self, matrix: Floats) -> None:
-        """Add omega K of all groups to a matrix whose first d unknowns are w."""
+        """Add the matrices omega K of all groups to the Newton matrix, whose first d unknowns are w."""
         for each in self._kinds:
             rows, columns = each.groups[:, :, None], each.groups[:, None, :]
             matrix[rows, columns] += each.omega[:, None, None] * each.curvature()
 
     def right_hand_side(self, w: Floats, target: float = 0.0, limit: float = 0.0) -> Floats:
-        """Return sum omega k, (d,); see `GroupNorms` for `target` and `limit`."""
+        """Return the sum of omega k over all groups, (d,); see `GroupNorms` for `target` and `limit`."""
         return self._spread([each.right_hand_side(w[each.groups], target, limit) for each in self._kinds])
 
     def follow(self, dw: Floats) -> None:
@@ -336,9 +337,9 @@ class NormDuals:
             each.advance(step, keep)
 
     def feasible_gradient(self, g: Floats) -> Floats:
-        """Return sum omega u, (d,), of feasible u that make g + sum omega u small.
+        """Return sum omega u, (d,), of feasible dual variables u that make g + sum omega u small.
 
-        Here g = X'c, (d,). The feasible u are near the present ones, which are not changed.
+        Here g = X'c, (d,). The feasible u are near the current dual variables, which are not changed.
         """
         gradient = self.gradient
         for each in self._kinds:
@@ -358,8 +359,9 @@ class Penalty:
     norms
         The norms; their weights are n times those of the mean form.
     squares
-        (d,): the mean square of each column of X. If their mean over a group g is m, coefficients w_g of
-        length 1 / sqrt(m) change the scores by about 1. This length is the scale `goal` of the group.
+        (d,): the mean square of each column of X. Let m be the mean of these numbers over a group. Then
+        coefficients of the group with Euclidean length 1 / sqrt(m) change the scores by about 1; this length
+        is the group's `goal`.
     auxiliary
         Whether lam is an auxiliary ridge and not part of the problem.
     """
@@ -378,9 +380,9 @@ class Penalty:
         """Return the amount by which g = X'c + sum omega u lowers the dual bound in sum form.
 
         `bound` is the dual bound without this amount. If the ridge is part of the problem, the amount is
-        ||g||^2 / (2 lam). If it is auxiliary, let rho be the largest quotient (dual norm of g in a group) /
-        omega. Dividing all dual variables by 1 + rho makes them feasible and lowers the bound by at most
-        rho `|bound|`, which is returned.
+        ||g||^2 / (2 lam). If the ridge is auxiliary, the amount is rho `|bound|`, where rho is the largest
+        (dual norm of g in a group) / omega. For dividing all dual variables by 1 + rho makes them feasible,
+        and this lowers the bound by at most rho `|bound|`.
         """
         if not self.auxiliary:
             return float(g @ g) / (2 * self.lam)

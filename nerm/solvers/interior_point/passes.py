@@ -51,9 +51,9 @@ options = {
 
 @numba.njit(**options)
 def block_ends(table, j):  # type: ignore[no-untyped-def]
-    """Return linear, quadratic, low and high of block j, and two flags.
+    """Return linear, quadratic, low and high of the conjugate of block j, and two flags.
 
-    The flags say whether a barrier keeps u above low and below high.
+    The flags say whether a barrier keeps the dual variable u above low and below high.
     """
     lo, hi, moves = table[j, LOW], table[j, HIGH], table[j, KIND] == MOVING
     return table[j, LINEAR], table[j, QUADRATIC], lo, hi, moves and isfinite(lo), moves and isfinite(hi)
@@ -133,7 +133,7 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
 
 @numba.njit(**options)
 def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
-    """Return sum_i B_i phi(m_i) of a block whose conjugate is quadratic.
+    """Return sum_i B_i phi(m_i) of a block whose conjugate is quadratic; m_i = t_i f_i.
 
     phi(m) is the maximum over u in [low, high] of u (m - linear) - quadratic u^2 / 2. The arguments a, q, lo
     and hi are linear, quadratic, low and high.
@@ -164,11 +164,11 @@ def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def direct(data, duals, move, nu, change, corrected, start, stop):  # type: ignore[no-untyped-def]
-    """Set du for a change of the scores; return a histogram of step lengths.
+    """Compute the change du of every dual variable u from the change of the scores.
 
-    `change` is the change of the scores, (n,). du is that of the affine direction, or of the corrected one if
-    `corrected`. The longest step of a row is the step in its direction that leads to a bound of u. Rows whose
-    longest step is in [0, 1) add their weight nu B to one of BINS equal bins.
+    `change`, (n,), is the change df of the scores. If `corrected`, du = kappa (t df + rho); otherwise over =
+    under = 0 in rho, the affine direction. Return a histogram with BINS equal bins: a row that would reach a
+    bound of u after a share s < 1 of this step adds its weight nu B to the bin of s.
     """
     table = data[2]
     histogram = np.zeros(BINS)
@@ -235,7 +235,7 @@ def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # typ
 def longest_step(data, duals, move, nu, start, stop):  # type: ignore[no-untyped-def]
     """Return the longest common step that keeps all dual variables in bounds.
 
-    The variables are u, p^+ and p^- of all rows with a positive weight nu B.
+    These are u, p^+ and p^- of all rows with a positive weight nu B.
     """
     table = data[2]
     step = np.inf
@@ -260,10 +260,10 @@ def longest_step(data, duals, move, nu, start, stop):  # type: ignore[no-untyped
 def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignore[no-untyped-def]
     """Move u, p^+ and p^- of every row by `step` times their direction.
 
-    A row that would come too close to a bound makes a shorter step: of each of the distances high - u, u -
-    low, p^+ and p^- at least the share keeps_j is left in block j. `keeps` is (J,). The scores are those
-    after the step. At the end p^+ or p^- is increased so that m - linear - quadratic u = p^+ - p^- holds
-    again.
+    A row that would come too close to a bound makes a shorter step: each of the distances high - u, u - low,
+    p^+ and p^- keeps at least the share keeps_j of its old value in block j; `keeps` is (J,). `scores` are
+    the scores after the step. At the end p^+ or p^- is increased so that m - linear - quadratic u = p^+ - p^-
+    holds again.
     """
     table = data[2]
     for first in range(start, stop, CHUNK):
@@ -314,10 +314,7 @@ def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore
 
 @numba.njit(**options)
 def _share(z, m):  # type: ignore[no-untyped-def]
-    """Return x in (0, 1) with z + m/x - m/(1 - x) = 0.
-
-    The formula avoids cancellation.
-    """
+    """Return the root x in (0, 1) of z + m/x - m/(1 - x) = 0, without cancellation."""
     small = 2.0 * m / (abs(z) + 2.0 * m + np.sqrt(z * z + 4.0 * m * m))
     return 1.0 - small if z > 0 else small
 

@@ -60,7 +60,7 @@ Near = tuple[Floats, Floats]  # dual variables u, (J, n), and nu, (K, 2)
 class Tuning:
     """The constants of the method.
 
-    Scores, margins and barriers are measured in units of a margin, 1.
+    Scores, margins and barriers have one scale, on which the kink of a hinge is at margin 1.
     """
 
     left_behind: float = 0.03  # share of the weight whose rows may stop short of the common step
@@ -86,9 +86,9 @@ class Tuning:
 
 
 class Direction(NamedTuple):
-    """A Newton direction: changes of w, b, the scores, nu and sigma.
+    """A Newton direction: the changes of w, b, the scores, nu and sigma.
 
-    nu and sigma, (K, 2), belong to the two sides of each neutrality term (`State`).
+    nu and sigma, (K, 2), are the factors and slacks of the sides of each two-sided term (`State`).
     """
 
     coef: Floats
@@ -109,7 +109,8 @@ class Outcome:
     primal, dual
         The primal value n P, and the dual bound in sum form, n D.
     u, nu, norm_gradient
-        Feasible dual variables, (J, n) and (K, 2), and the gradient of the norms, (d,); None at first.
+        Feasible dual variables of the rows, (J, n), and of the two-sided terms, (K, 2), and the gradient of
+        the norms, (d,); None at first.
     iterations, converged
         The number of iterations, and whether the relative gap is at most the tolerance.
     state
@@ -143,7 +144,7 @@ class Outcome:
         return bool(np.isfinite(self.primal)) and self.primal - self.dual <= tol * abs(self.primal)
 
     def then(self, other: Outcome, tol: float) -> Outcome:
-        """Return the lower primal value and the higher dual bound of two outcomes.
+        """Combine two outcomes: return the lower primal value and the higher dual bound.
 
         The iterations are added.
         """
@@ -202,16 +203,17 @@ class PredictorCorrector:
     def block_weights(self, nu: Floats) -> Floats:
         """Return the factor nu_j of each block, (J,).
 
-        It is the weight of the term for a single block, and the entry of `nu`, (K, 2), for a side.
+        For a single block it is the weight of the term; for a block of a side it is the side's entry in `nu`,
+        (K, 2).
         """
         return self.arrays.by_block(self.factors[: self.arrays.singles], nu)
 
     def start(self, here: Outcome, score_error: float, near: Near | None = None) -> State:
         """Return the state on the central path at the scores of a hypothesis.
 
-        The barrier is the expected error of the scores. If dual variables `near` of an adjacent problem are
-        given, each row stays near its own, because scores with an error determine u of the rows at a kink
-        badly.
+        The barrier is the expected error of the scores. Inexact scores determine the dual variables of rows
+        at a kink badly. So, if `near` gives the dual variables of an adjacent problem, each row stays near
+        its own.
         """
         tuning = self.tuning
         barrier = min(max(score_error, tuning.least_error), tuning.cold_error)
@@ -316,8 +318,8 @@ class PredictorCorrector:
     ) -> float:
         """Update the best primal value and dual bound; return the gap of this iterate.
 
-        While the gap is large, it is an estimate, because u need not satisfy sum_i c_i = 0. Below twice the
-        tolerance u is made feasible and the dual bound is exact.
+        A large gap is only estimated, because the dual variables u need not satisfy sum_i c_i = 0. Below
+        twice the tolerance u is made feasible, and the dual bound is exact.
         """
         primal = primal_value(self.arrays, lin.primal, self.factors, self.penalty.value(state.coef))
         if primal < best.primal:
@@ -337,7 +339,7 @@ class PredictorCorrector:
         return gap
 
     def dual_bound(self, u: Floats, nu: Floats, norm_gradient: Floats) -> tuple[float, Floats]:
-        """Return the dual bound in sum form, n D, and its feasible u, (J, n).
+        """Return the dual bound in sum form, n D, and feasible dual variables u, (J, n), that give it.
 
         `norm_gradient`, (d,), is the gradient of the norms.
         """
@@ -348,7 +350,7 @@ class PredictorCorrector:
         return dual_bound(self.arrays, u, self.block_weights(nu), conjugate, intercept=self.intercept)
 
     def bound(self, u: Floats, nu: Floats, norm_gradient: Floats, best: Outcome) -> float:
-        """Return the dual bound in sum form, n D, of dual variables made feasible.
+        """Make dual variables feasible and return their dual bound in sum form, n D.
 
         The feasible dual variables are kept in `best` if their bound is the best so far.
         """
@@ -405,12 +407,14 @@ class PredictorCorrector:
     def _newton(
         self, state: State, lin: Linearisation
     ) -> Callable[[Floats, Floats, Floats, Floats], Direction]:
-        """Factor the Newton system; return a function that solves it.
+        """Factor the Newton system of the module docstring; return a function that solves it.
 
-        The function takes four parts of the right-hand side and returns a `Direction`. The parts are
-        (X, 1)'h, (d + 1,); the part of the change of each block value that does not depend on (dw, db),
-        (J,); the required changes of the products nu sigma, (K, 2); and sum omega k of the norms, (d,)
-        (`nerm.solvers.interior_point.norms`).
+        The function takes four parts of the right-hand side and returns a `Direction`::
+
+            (X, 1)'h, (d + 1,)      h is the second row vector of `passes.linearise` or that of
+            `passes.correct` change, (J,)            the part of the change of each block value that does not
+            depend on (dw, db) r, (K, 2)               the required changes of the products nu sigma of the
+            sides sum omega k, (d,)       the part of the norms (`NormDuals.right_hand_side`)
         """
         arrays = self.arrays
         d = len(state.coef)
@@ -434,12 +438,12 @@ class PredictorCorrector:
         return direction
 
     def _line_search(self, state: State, step: Direction, values: Floats, length: float) -> float:
-        """Halve the step of a smooth problem until the Lagrangian does not rise.
+        """Halve the step on a smooth problem until the Lagrangian does not increase.
 
-        The Lagrangian is the sum of the block values times the new nu, which is fixed here, plus the
-        regularizer, with the norms replaced by their linear functions at the new u. The step is a Newton step
-        for this function. If there are hinge-like blocks too, it is not, and only a rise by more than 10 % is
-        refused. After `patience` halvings every value that does not overflow is accepted.
+        The Lagrangian is the sum of the block values times the new nu, plus the regularizer; nu is fixed, and
+        each norm is replaced by its linear function at the new u. If all blocks are smooth, the step is a
+        Newton step for this function. If there are hinge-like blocks too, it is not, and only an increase by
+        more than 10 % is refused. After `patience` halvings every value that does not overflow is accepted.
         """
         nu = self.block_weights(state.nu + length * step.nu)
         slope = state.norms.next_gradient
@@ -460,10 +464,11 @@ class PredictorCorrector:
 
 
 def central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
-    """Return nu, (K, 2), of neutrality terms on the central path.
+    """Return the factors nu, (K, 2), of the sides of two-sided terms on the central path.
 
     For the values S^+ and S^- of the sides, (K, 2), nu maximises nu^+ S^+ + nu^- S^- + unit (log nu^+ + log
-    nu^-) under nu^+ + nu^- = eta; eta and unit are (K,). With d = S^+ - S^-, the smaller of nu^+ and nu^- is
+    nu^-) subject to nu^+ + nu^- = eta; eta and unit are (K,). With d = S^+ - S^-, the smaller of nu^+ and
+    nu^- is
 
         eta unit / (unit + |d| eta / 2 + sqrt(unit^2 + (d eta / 2)^2)).
     """
@@ -474,10 +479,11 @@ def central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
 
 
 def sides_near(lead: Floats, theta: Floats, eta: Floats, barrier: float, proximity: float) -> Floats:
-    """Return nu = eta (x, 1 - x), (K, 2), on the central path near the last theta.
+    """Return the factors nu = eta (x, 1 - x), (K, 2), on the central path near the last theta.
 
     x is the root of lead - proximity (x - theta) - barrier/(1 - x) + barrier/x = 0, found by bisection.
-    `lead`, (K,), is S^+ - S^- divided by the weight of all rows, and `theta`, (K,), is the last x.
+    `lead`, (K,), is the difference S^+ - S^- of the values of the sides, divided by the weight of all rows.
+    `theta`, (K,), is the last x.
     """
     low, high = np.zeros(len(theta)), np.ones(len(theta))
     for _ in range(50):
@@ -488,7 +494,7 @@ def sides_near(lead: Floats, theta: Floats, eta: Floats, barrier: float, proximi
 
 
 def _quantile(histogram: Floats, weight: float) -> float:
-    """Return the longest step that at most the weight `weight` of rows must shorten.
+    """Return the longest step that at most the given weight of rows must shorten.
 
     `histogram` holds the weight of rows by their longest step in [0, 1). Return inf if its total is at most
     `weight`.
@@ -500,16 +506,14 @@ def _quantile(histogram: Floats, weight: float) -> float:
 
 
 def _sides_length(state: State, step: Direction) -> float:
-    """Return the longest step that keeps nu and sigma of all sides positive."""
+    """Return the longest step that keeps the factors nu and slacks sigma of all sides positive."""
     values, changes = np.stack([state.nu, state.sigma]), np.stack([step.nu, step.sigma])
     falls = changes < 0
     return float(np.min(-values[falls] / changes[falls], initial=np.inf))
 
 
 class NewtonSystem:
-    """A factored Newton system (see the module).
-
-    `solve` takes one right-hand side at a time.
+    """The Newton system of the module docstring, factored; `solve` takes one right-hand side at a time.
 
     Parameters
     ----------
@@ -552,8 +556,8 @@ class NewtonSystem:
     def solve(self, rhs: Floats, term_rhs: Floats) -> tuple[Floats, Floats]:
         """Return (dw, db), or dw without an intercept, and the dnu_k, (K,).
 
-        `rhs` is the right-hand side of the first two equations, (d + 1,), and `term_rhs` that of the last
-        ones, (K,).
+        `rhs`, (d + 1,), is the right-hand side of the equations for (dw, db), and `term_rhs`, (K,), that of
+        the equations for the dnu_k.
         """
         step = self._apply(rhs[: self._size])
         term_rhs = term_rhs + self._e.T @ step

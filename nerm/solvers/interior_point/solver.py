@@ -59,7 +59,7 @@ class InteriorPoint(NermSolver):
 def norms_of(problem: Problem) -> list[Norms]:
     """Return the norms in the regularizers of a linear problem, with their weights.
 
-    The squared l2 norm is not among them.
+    The squared l2 norm is not included.
     """
     d = problem.hypothesis.size
     parts = [(weight, part.norms(d)) for weight, part in parts_of(problem.regularizers)]
@@ -67,10 +67,10 @@ def norms_of(problem: Problem) -> list[Norms]:
 
 
 def unsupported_term(problem: Problem) -> str | None:
-    """Return the first term that a method for squared l2 does not take, or None.
+    """Return the first term that a method for squared l2 regularization does not take, or None.
 
-    The augmented Lagrangian uses it. The term is a regularizer other than squared l2, or an atom
-    (`unsupported_atom`).
+    Such a term has another regularizer, or an atom without hinge-like and smooth parts (`unsupported_atom`).
+    The solver "newton-alm" calls this function.
     """
     for _, omega in problem.regularizers:
         if not isinstance(omega, SquaredL2):
@@ -81,9 +81,9 @@ def unsupported_term(problem: Problem) -> str | None:
 
 
 def unsupported_atom(problem: Problem) -> str | None:
-    """Return the first atom whose formula is evaluated numerically, or None.
+    """Return the first atom that cannot be split into hinge-like and smooth parts, or None.
 
-    Such an atom has no hinge-like and smooth parts (`MarginFunction.parts`).
+    The formula of such an atom is evaluated numerically (`MarginFunction.parts`).
     """
     return next((repr(block.atom) for block in problem.blocks if not block.atom.parts), None)
 

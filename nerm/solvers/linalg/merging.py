@@ -37,12 +37,11 @@ class DistinctRows:
     Attributes
     ----------
     first : (m,) array
-        The first given row equal to each distinct row.
+        For each distinct row, the index of the first given row equal to it.
     index : (n,) array
-        The number of the distinct row that each given row is equal to.
+        For each given row, the index of the distinct row equal to it.
     hypothesis : LinearHypothesis or KernelHypothesis
-        f on the distinct rows.
-
+        The hypothesis on the distinct rows.
     """
 
     first: Ints
@@ -58,13 +57,13 @@ class DistinctRows:
         return all(np.array_equal(b.targets[self.first][self.index], b.targets) for b in blocks)
 
     def block(self, block: Block) -> Block:
-        """Return a block on the distinct rows."""
+        """Return a block of the given rows as a block of the distinct rows."""
         return replace(block, weights=self.add_up(block.weights), targets=block.targets[self.first])
 
     def coef(self, coef: Floats) -> Floats:
-        """Return coefficients for the given rows.
+        """Return the coefficients on the given rows from those on the distinct rows.
 
-        A kernel coefficient goes to the first of equal rows; the others get 0.
+        For a kernel, the first of several equal rows gets the coefficient; the others get 0.
         """
         if isinstance(self.hypothesis, LinearHypothesis):
             return coef
@@ -141,7 +140,8 @@ _KNOWN: WeakKeyDictionary[Hypothesis, DistinctRows] = WeakKeyDictionary()
 def distinct_rows(problem: Problem) -> DistinctRows:
     """Return the distinct rows of a problem.
 
-    The result is cached per hypothesis and reused if equal rows have equal targets.
+    The result is cached in the hypothesis. It is used again if equal rows have equal targets in the new
+    problem too.
     """
     hypothesis = problem.hypothesis
     known = _KNOWN.get(hypothesis)
@@ -153,7 +153,7 @@ def distinct_rows(problem: Problem) -> DistinctRows:
 def _distinct_rows(hypothesis: Hypothesis, targets: Sequence[Floats]) -> DistinctRows:
     """Find the distinct rows by hashing.
 
-    If there are few equal rows, or if the kernel is precomputed, all rows count as distinct.
+    If only few rows are equal, or if the kernel is precomputed, all rows count as distinct.
     """
     every = np.arange(hypothesis.n)
     if isinstance(hypothesis, KernelHypothesis) and hypothesis.kernel.name == "precomputed":
@@ -168,7 +168,7 @@ def _distinct_rows(hypothesis: Hypothesis, targets: Sequence[Floats]) -> Distinc
 
 
 def hash_matrix(X: Matrix) -> Words:
-    """Return 64 bits per row, (n,), equal for equal rows.
+    """Return a 64-bit hash per row, (n,); equal rows have equal hashes.
 
     >>> hashes = hash_matrix(np.array([[0.0, 1.0], [1.0, 0.0], [-0.0, 1.0]]))
     >>> bool(hashes[0] == hashes[2]), bool(hashes[0] == hashes[1])
@@ -227,10 +227,10 @@ class SplitSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Solve with split blocks.
+        """Solve the problem with split blocks.
 
-        The split problem omits constants. If they reduce the objective much, it is solved again more
-        accurately.
+        The split problem omits constants. If the constants make the objective much smaller, it is solved
+        again more accurately, because the accuracy is relative.
         """
         split = self._of(problem)
         found = self._session.answer(split, accuracy, options, **limit(deadline))
@@ -247,10 +247,7 @@ class SplitSession(Session):
 
 
 def parts(block: Block) -> list[Block]:
-    """Return hinge-like and smooth blocks that add up to a block.
-
-    A constant is left out.
-    """
+    """Split a block into hinge-like and smooth blocks that add up to it, without a constant."""
     return [replace(block, atom=atom) for atom in block.atom.parts]
 
 

@@ -1,11 +1,10 @@
 """Linear systems: a pivoted Cholesky factor, and preconditioned conjugate gradients.
 
-The factor K = Z Z' + E of a Gram matrix needs only columns that are computed when needed.
-
-The columns of the pivots are exact: K[:, pivots] = Z L', where L = Z[pivots] is lower triangular. So the
-linear hypothesis Z w equals the kernel expansion K c with c nonzero only on the pivots and L' c = w. Its
-scores and its norm c'Kc = ||w||^2 are exact. The error E matters only for the dual bound, which needs c'Kc of
-another c.
+The Cholesky factorization K = Z Z' + E of a Gram matrix computes only the columns of K that it needs. The
+columns of the pivots are exact: K[:, pivots] = Z L', where L = Z[pivots] is lower triangular. So the linear
+hypothesis Z w equals the kernel expansion K c, where L' c = w and c is 0 except on the pivots. Its scores and
+its norm c'Kc = ||w||^2 are exact. The error E matters only for the dual bound, which needs c'Kc for another
+c.
 """
 
 from collections.abc import Callable
@@ -51,16 +50,16 @@ def pivoted_cholesky(
 ) -> Factor:
     """Factor K = Z Z' + E until the diagonal of E is at most tol times the largest diagonal entry of K.
 
-    It stops earlier at rank `max_rank` or at the deadline. Pivots are chosen in blocks of the largest
-    residuals, so that most work is in matrix products. Inside a block they are ordered greedily, and dropped
-    if their residual is far below the first.
+    The factorization stops earlier at rank `max_rank` or at the deadline. Pivots are chosen in blocks of the
+    largest residuals, so that most work is in matrix products. Inside a block the pivots are ordered
+    greedily; a pivot is dropped if its residual is far below that of the first pivot.
 
     Parameters
     ----------
     columns
         A function of indices that returns K[:, indices].
     diagonal
-        (n,), that of K.
+        The diagonal of K, (n,).
 
     Returns
     -------
@@ -99,7 +98,7 @@ def pivoted_cholesky(
 def _small_cholesky(S: Floats, floor: float) -> tuple[Ints, Floats]:
     """Return the greedy pivots of a small matrix and their lower triangular factor.
 
-    Stop when the largest residual is at most `floor` or a tenth of the first pivot.
+    The factorization stops when the largest residual is at most `floor` or a tenth of the first pivot.
     """
     rest = S.diagonal().copy()
     least = max(floor, 0.1 * float(rest.max()))
@@ -124,18 +123,19 @@ def conjugate_gradients(
     tol: float,
     limit: int,
 ) -> tuple[Floats, int]:
-    """Solve A X = B for a positive definite A by preconditioned conjugate gradients for each column of B.
+    """Solve A X = B for a positive definite A by preconditioned conjugate gradients, column by column.
 
     Parameters
     ----------
     product
-        Q -> A Q, for Q of the shape of B.
+        The function Q -> A Q, for Q of the shape of B.
     precondition
-        R -> M^-1 R, M an approximation of A.
+        The function R -> M^-1 R, where M approximates A.
     right
         B, (n, k).
     tol
-        Stop when r' M^-1 r of every column is at most tol^2 times its first value.
+        The tolerance: stop when r' M^-1 r of every column's residual r is at most tol^2 times its first
+        value.
     limit
         The largest number of products.
 
