@@ -1,7 +1,7 @@
 """nerm: neutralized empirical risk minimization.
 
-A classifier f that is accurate and does not follow a second opinion g: objectives as algebra, solved with a
-certificate of optimality.
+nerm trains classifiers f that are accurate and do not follow a second opinion g, the viewpoint. An objective
+is written as a sum of terms, and every solution has a certificate of optimality.
 
 >>> import numpy as np, nerm
 >>> rng = np.random.default_rng(0)

@@ -28,9 +28,9 @@ class NermError(Exception):
 
 
 class InvalidInputError(NermError, ValueError):
-    """A value that cannot be used: what must hold, what was given and where, what to do.
+    """Raised if a given value cannot be used; it is also a ValueError.
 
-    A ValueError too. `parts` holds the three parts of the sentence.
+    `parts` holds the three parts of the message: what must hold, what was given and where, what to do.
 
     >>> import nerm
     >>> try:
@@ -46,12 +46,12 @@ class InvalidInputError(NermError, ValueError):
         self.parts = (must, got, do)
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
-        """Pickle by parts, so that the error survives the trip back from a worker process."""
+        """Pickle the parts of the message, so that the error can be sent back from a worker process."""
         return type(self), self.parts
 
 
 class InvalidTypeError(InvalidInputError, TypeError):
-    """A value of a type that cannot be used; a TypeError too.
+    """Raised if a given value has a type that cannot be used; it is also a TypeError.
 
     >>> import nerm
     >>> try:
@@ -63,7 +63,7 @@ class InvalidTypeError(InvalidInputError, TypeError):
 
 
 class UnknownNameError(InvalidInputError):
-    """An unknown name of a solver, kernel, viewpoint or the like; the message lists the known ones.
+    """Raised for an unknown name, such as that of a solver or kernel; the message lists the known names.
 
     >>> print(UnknownNameError("'coding'", "gray", ("raw", "nominal", "one-hot")))
     'coding' must be one of 'nominal', 'one-hot', 'raw'. Got 'gray'. Use one of these names.
@@ -79,7 +79,7 @@ class UnknownNameError(InvalidInputError):
 
 
 class UnsupportedProblemError(InvalidInputError):
-    """A solver was given a problem that it does not support; the message names the part.
+    """Raised if a solver does not support the problem; the message names the unsupported part.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Logistic()) + nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
@@ -92,7 +92,7 @@ class UnsupportedProblemError(InvalidInputError):
 
 
 class MissingPackageError(NermError, ImportError):
-    """An optional package is not installed; an ImportError too.
+    """Raised if an optional package is not installed; it is also an ImportError.
 
     >>> try:
     ...     raise MissingPackageError("solver 'piqp' needs the package 'piqp'. Install it.")
@@ -103,14 +103,14 @@ class MissingPackageError(NermError, ImportError):
 
 
 class NotNeutralError(InvalidInputError, RuntimeError):
-    """No model is within the limit on measured neutrality.
+    """Raised if no model is within the limit on measured neutrality.
 
     Attributes
     ----------
     best : Neutralized or None
         The closest model that was found.
     advice : tuple of (str, str)
-        The parameters that may help, each with what to do with it: ("limit", "raise").
+        Pairs (parameter, change) that may help, such as ("limit", "raise").
 
     >>> import numpy as np, nerm
     >>> X, y = np.arange(8.0).reshape(-1, 1), np.repeat([-1, 1], 4)
@@ -151,7 +151,9 @@ def advice_sentence(advice: Sequence[tuple[str, str]], names: Mapping[str, str] 
 
 
 class NoPromiseError(NotNeutralError):
-    """No model is promised to stay within the limit on new rows; the message says how many rows are needed.
+    """Raised if no model is proved to be within the limit on new rows.
+
+    The message says how many rows are needed.
 
     >>> issubclass(NoPromiseError, NotNeutralError)
     True
@@ -159,7 +161,7 @@ class NoPromiseError(NotNeutralError):
 
 
 class NotSolvedError(NermError, RuntimeError):
-    """The solution is not certified; raised only with ``strict=True``.
+    """Raised with ``strict=True`` if the solution is not certified as optimal.
 
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on([[0.0], [1.0], [3.0]], [-1, 1, -1])
@@ -174,7 +176,7 @@ class NotSolvedError(NermError, RuntimeError):
 
 
 class NearlyConstantWarning(UserWarning):
-    """A fitted model is (nearly) constant, or its positive rate collapsed.
+    """Warns that a fitted model is nearly constant, or that its positive rate in a group collapsed.
 
     >>> import warnings, nerm
     >>> X, y = [[0.0]] * 30, [0] * 20 + [1] * 10  # nothing to learn from

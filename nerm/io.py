@@ -122,11 +122,10 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
 
 
 def _check_size(path: Any, archive: zipfile.ZipFile, limit: int) -> None:
-    """Raise an error if the file would unpack to more than `limit` bytes.
+    """Raise an error if the file or its header is too large when it is unpacked.
 
-    The same holds if its header alone would unpack to more than `limit` / 20 bytes.
-
-    The sizes stated in the zip directory are sufficient: `zipfile` unpacks no member beyond its stated size.
+    The file may have at most `limit` bytes and its header at most `limit` / 20. It is enough to read the
+    sizes in the zip directory: `zipfile` unpacks no member beyond its stated size.
     """
     sizes = {member.filename: member.file_size for member in archive.infolist()}
     total, header, most = sum(sizes.values()), sizes.get(HEADER, 0), limit // UNPACKED_RATIO
@@ -206,7 +205,7 @@ def _classes() -> dict[str, Mapping[str, Any]]:
 
 
 class _Writer:
-    """Encode an object as JSON and a list of arrays; `own` collects its custom atoms by name."""
+    """Encodes an object as JSON and a list of arrays; `own` collects its custom atoms by name."""
 
     def __init__(self, size: int) -> None:
         self.arrays: list[np.ndarray] = []
@@ -286,7 +285,7 @@ class _Writer:
 
 
 class _Reader:
-    """Decode the JSON tree and the arrays of a file; `own` has the custom atoms by name."""
+    """Decodes the JSON tree and the arrays of a file; `own` has the custom atoms by name."""
 
     def __init__(self, archive: zipfile.ZipFile, own: Mapping[str, Any]) -> None:
         self._archive, self._own = archive, own

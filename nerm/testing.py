@@ -24,16 +24,16 @@ Clauses: TypeAlias = Iterator[tuple[Any, str]]  # what must hold, and in words
 def check_margin_function(atom: MarginFunction, *, points: Any = None, tol: float | None = None) -> None:
     """Check a margin function against its contract.
 
-    It checks convexity, subgradients, curvature, conjugate, prox, cvxpy expression and facts, and raises an
-    AssertionError that names the violated condition.
+    The function checks convexity, subgradients, curvature, conjugate, prox, cvxpy expression and facts. It
+    raises an AssertionError that names the violated condition.
 
     Parameters
     ----------
     atom : MarginFunction
-        One of nerm's or one's own.
+        A built-in margin function or your own.
     points : array-like, optional
-        Margins to test at; by default a spread of them, and the kinks and breakpoints of the atom with
-        neighbours.
+        Margins to test at; by default margins of both signs, every kink and breakpoint of the atom, and
+        points close to these.
     tol : float, optional
         Allowed error; by default 1e-9, or 1e-5 for atoms with numerically derived parts.
 
@@ -180,13 +180,13 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
 def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float | None = None) -> None:
     """Check a regularizer against its contract.
 
-    It checks convexity, subgradients, conjugate, prox, cvxpy expression, parts, norms and free directions,
-    and raises an AssertionError that names the violated condition.
+    The function checks convexity, subgradients, conjugate, prox, cvxpy expression, parts, norms and free
+    directions. It raises an AssertionError that names the violated condition.
 
     Parameters
     ----------
     atom : Regularizer
-        One of nerm's or one's own.
+        A built-in regularizer or your own.
     d : int
         The length of the vectors to test with.
     tol : float, optional

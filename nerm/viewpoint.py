@@ -133,7 +133,9 @@ def shown_groups(groups: Mapping[str, tuple[Any, Any]]) -> str:
 
 
 def positive_values(name: str, seen: Array, of: str, *, several: bool, real: bool = False) -> dict[str, Any]:
-    """Return the value that is +1 in each neutrality term of a viewpoint; None if its numbers are used.
+    """Return, by the name of each neutrality term of a viewpoint, the value that becomes +1.
+
+    The value is None if the viewpoint consists of real numbers, which are used unchanged.
 
     Parameters
     ----------
@@ -144,7 +146,7 @@ def positive_values(name: str, seen: Array, of: str, *, several: bool, real: boo
     several : bool
         Whether more than two groups become one term per group; otherwise they are an error.
     real : bool
-        Whether more than two values are numbers of any type, as for a callable.
+        Whether more than two values are real numbers whatever their type, as for a callable.
     """
     first = seen[:1].tolist()[0]
     if len(seen) == 1 and not several and seen.dtype.kind == "f":
@@ -170,8 +172,9 @@ def positive_values(name: str, seen: Array, of: str, *, several: bool, real: boo
 def warn_uncentred(of: str, v: Floats, stacklevel: int, *, real: bool = False) -> None:
     """Warn if 0 seems to be no meaningful origin of a real-valued viewpoint v, (n,).
 
-    This is so if no value is negative or none is positive, or if the mean exceeds the standard deviation. If
-    `real`, v comes from a callable or an estimator, whose sign has a meaning: the mean is not compared.
+    The warning is given if no value is negative, if none is positive, or if the mean exceeds the standard
+    deviation. If `real`, v comes from a callable or an estimator, so its sign has a meaning, and the mean is
+    not checked.
     """
     mean, spread = float(v.mean()), float(v.std())
     if v.min() < v.max() and (v.min() >= 0 or v.max() <= 0 or (abs(mean) > spread and not real)):
@@ -184,8 +187,8 @@ def warn_uncentred(of: str, v: Floats, stacklevel: int, *, real: bool = False) -
 def as_numbers(viewpoint: Any, n: int, among: Any = slice(None)) -> Floats:
     """Return one viewpoint as numbers, (n,): two groups as -1 and +1, real numbers unchanged.
 
-    A single integer or boolean, such as the 0 of a fold in which 1 does not occur, becomes its sign. `among`
-    are the rows whose values define the groups.
+    If all values are one integer or boolean, it becomes its sign; this happens in a fold in which only 0
+    occurs. `among` are the rows whose values define the groups.
 
     >>> as_numbers(["m", "f", "m"], 3), as_numbers([0, 1, 1], 3), as_numbers([0.5, -2.0, 3.0], 3)
     (array([ 1., -1.,  1.]), array([-1.,  1.,  1.]), array([ 0.5, -2. ,  3. ]))
@@ -239,7 +242,8 @@ def resolve(viewpoint: Any, X: Any, n: int, known: Mapping[str, Any] | None = No
     n : int
         The number of rows.
     known : dict of tuple, optional
-        `groups` of a problem, to read other rows as it did: by its two groups, or as numbers if it has none.
+        The attribute `groups` of a problem. The viewpoint is then read as in that problem: by its two groups,
+        or as numbers if it has none.
 
     Examples
     --------
@@ -313,7 +317,10 @@ def _resolved(
 
 
 def _coded(values: Array, positive: Any, of: str) -> Floats:
-    """Return +1 where a value is the positive one and -1 elsewhere, (n,); its numbers if this is None."""
+    """Return +1 where a value equals `positive` and -1 elsewhere, (n,).
+
+    If `positive` is None, return the values as numbers.
+    """
     return as_vector(values, len(values), of) if positive is None else np.where(values == positive, 1.0, -1.0)
 
 

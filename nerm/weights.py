@@ -163,8 +163,8 @@ def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> 
 def _balance(viewpoint: Any, sample_weight: Any, y: Any = None, label: int = 0) -> Floats:
     """Return weights u, (n,), that give both groups v <= 0 and v > 0 half of the total weight sum_i s_i.
 
-    The weight of a group is the sum of s_i u_i over its rows; u is constant in each group. s are the sample
-    weights. If labels `y` are given, u is 0 where y is not `label`.
+    Here s are the sample weights, and the weight of a group is the sum of s_i u_i over its rows. u is
+    constant in each group. If labels `y` are given, u is 0 where y is not `label`.
     """
     v = as_sides(viewpoint, np.size(viewpoint))
     s = as_weights(sample_weight, len(v), "sample_weight")

@@ -44,7 +44,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         the random predictions.
     level : str
         How the method reaches a target level of neutrality: ``"asked"`` if the level is a parameter,
-        ``"grid"`` if a grid of weights must be searched, ``"none"`` if it cannot.
+        ``"grid"`` if a grid of weights must be searched, ``"none"`` if the method cannot reach a given level.
     """
 
     sees_group: ClassVar[bool] = False

@@ -113,7 +113,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
     def _belonging(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Floats]:
         """Store columns, classes and groups; return a mask of the desired outcome and P(v=+1|x_i), (n,) each.
 
-        The probabilities are 0 or 1 for a two-valued viewpoint, else those that are given.
+        For a two-valued viewpoint the probabilities are 0 or 1; otherwise they are the given probabilities.
         """
         is_model = hasattr(viewpoint, "predict_proba")
         values = np.asarray(viewpoint.predict_proba(X)[:, -1] if is_model else viewpoint)

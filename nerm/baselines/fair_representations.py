@@ -112,9 +112,9 @@ class Prototypes:
         return value, np.concatenate([to_P.ravel(), A_y * (M.T @ to_yhat), to_alpha.ravel()])
 
     def parity_term(self, z: Floats, envelope: Envelope | None) -> tuple[float, Floats]:
-        """Return the parity term, or its smooth replacement, and the derivative in z, (K,).
+        """Return the parity term, or its smooth replacement, and its derivative in z, (K,).
 
-        The derivative of the replacement gives the next multipliers.
+        The derivative of the smooth replacement is the next vector of multipliers.
         """
         A_z = self.scales[2]
         if envelope is None:

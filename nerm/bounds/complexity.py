@@ -7,8 +7,8 @@ sigma_i, the empirical Rademacher complexity of the class vF of the functions v 
     Rhat_n(vF) = E_sigma sup_f (1/n) sum_i sigma_i v_i f(x_i)
                = (1/n) ( B E ||sum_i sigma_i v_i x_i|| + beta E |sum_i sigma_i v_i| )
 
-Its expectation over the data is R_n(vF). Without a viewpoint, v = 1, and this is the complexity of F itself,
-which bounds the risk.
+Its expectation over the data is R_n(vF). Without a viewpoint v is 1, and Rhat_n(vF) is the complexity of F
+itself, which a bound on the risk needs.
 """
 
 import math
@@ -179,8 +179,8 @@ def rademacher_population(
 
         G (B R + beta) / sqrt(n)
 
-    if k(x, x) <= R^2 and `|v| <= G` for every x. radius is B, input_radius R, intercept_radius beta and
-    viewpoint_bound G.
+    if ||x|| <= R (with a kernel: k(x, x) <= R^2) and `|v| <= G` for every x. radius is B, input_radius is R,
+    intercept_radius is beta and viewpoint_bound is G.
 
     Examples
     --------
@@ -283,7 +283,7 @@ def _radii(radius: Any, intercept_radius: Any) -> tuple[float, float]:
 
 
 def _viewpoint(viewpoint: Any, n: int) -> Floats:
-    """Return the viewpoint, (n,); if it is None, return ones, which give the class F itself."""
+    """Return the viewpoint, (n,); if it is None, return ones, for which the class vF is F."""
     return np.ones(n) if viewpoint is None else as_numbers(viewpoint, n)
 
 

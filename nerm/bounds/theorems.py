@@ -90,9 +90,10 @@ class FitFacts:
 def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
     """Return the `FitFacts` of a solution for one viewpoint.
 
-    The objective is divided by the weight of its risk, so that eta, lam and the gap have the meaning of the
-    theorems. With several neutrality terms, eta_k (C_k - psi_k(0)) <= phi(0) + gap still holds for each term
-    k, because no C_k is below psi_k(0).
+    The theorems are about an objective whose risk has weight 1. So the objective, and with it eta, lam and
+    the gap, is divided by the weight of the risk. With several neutrality terms C_k of weights eta_k, the
+    corollary eta_k (C_k - psi_k(0)) <= phi(0) + gap still holds for each k, because no C_k is below psi_k(0).
+    Here phi is the loss and psi_k the surrogate.
 
     Parameters
     ----------
@@ -147,12 +148,12 @@ def _term(problem: Problem, to: str | None) -> tuple[float, Neutrality]:
 
 
 def _lam(problem: Problem, weight: float) -> float | None:
-    """Return lam = n mu for Omega = (mu/2)||w||^2, or None.
+    """Return lam = n mu for the regularizer Omega = (mu/2)||w||^2, divided by the weight of the risk.
 
-    The weight of the risk, `weight`, is divided out. The result is None if lam gives no bound on ||w|| or
-    `|b|`: for other regularizers, and in two more cases. With a free intercept and several neutrality terms,
-    the bound on `|b|` needs all viewpoints, but FitFacts has only one. With a one-sided neutrality term, C
-    can be below psi(0).
+    `weight` is the weight of the risk. The result is None if lam gives no bound on ||w|| or `|b|`. This is so
+    for other regularizers, and in two more cases. With a free intercept and several neutrality terms, the
+    bound on `|b|` needs all viewpoints, but FitFacts has only one. With a one-sided neutrality term, C can be
+    below psi(0).
     """
     if not all(isinstance(omega, SquaredL2) for _, omega in problem.regularizers):
         return None
@@ -271,9 +272,9 @@ def optimal_neutrality_bound(
     whose objective is within `gap` (mean form, as in the certificate) of the optimum, if eta > 0, phi >= 0,
     Omega >= 0 and Omega(0) = 0. With several viewpoints it holds for each with its own eta.
 
-    Theorem 3 bounds C_psi on unseen data with probability 1 - delta. It is returned if `n`, `complexity` and
-    `margin_bound` are given, as in :func:`neutrality_bound`. They must belong to a class that contains the
-    solution and was fixed before the data.
+    Theorem 3 bounds C_psi on unseen data with probability 1 - delta. Its bound is returned if `n`,
+    `complexity` and `margin_bound` are given, as in :func:`neutrality_bound`. They must belong to a class
+    that contains the solution and was fixed before the data were seen.
 
     Examples
     --------
@@ -402,8 +403,8 @@ def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, floa
 def extremes(function: Any, bound: float, name: str) -> tuple[float, float]:
     """Return the minimum and the maximum of a margin function on [-bound, bound].
 
-    A convex or monotone function has its maximum at an end of the interval, and a monotone one its minimum
-    too. For other functions, which are differences of convex functions, bounds are returned.
+    A convex or monotone function has its maximum at an end of the interval; a monotone function also has its
+    minimum there. For a difference of convex functions, bounds on both are returned.
     """
     if isinstance(function, DCFunction) and not function.facts.monotone:
         (low, high), (least, most) = (extremes(part, bound, name) for part in function.parts[:2])

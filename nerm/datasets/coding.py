@@ -21,7 +21,8 @@ from nerm.validation import as_nonnegative, check_known
 class Levels:
     """The values of one attribute, and their 0/1 columns.
 
-    An attribute with two values has one column (1 for the second value). Otherwise each value has a column.
+    An attribute with two values has one column, which is 1 for the second value. Otherwise each value has a
+    column.
 
     Attributes
     ----------
@@ -59,14 +60,15 @@ class Levels:
         return np.asarray(values.get_indexer(column))
 
     def matrix(self, codes: Ints, unknown: float = 0.0) -> Any:
-        """Return the CSR matrix of zeros and ones, (n, columns).
+        """Return the 0/1 columns of coded entries as a CSR matrix, (n, number of columns).
 
         Parameters
         ----------
         codes
-            As `codes` returns them. A row with code -1 is all zeros.
+            The codes that the method `codes` returns; -1 stands for a missing or unknown value.
         unknown
-            For an attribute with two values, the entry for code -1, where 0 would mean the first value.
+            The entry for code -1 in the one column of an attribute with two values, where 0 would mean the
+            first value. In all other attributes a row with code -1 is all zeros.
         """
         if len(self.values) == 2:
             return sp.csr_matrix(np.where(codes < 0, unknown, codes).astype(float)[:, None])

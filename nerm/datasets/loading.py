@@ -27,9 +27,9 @@ class Dataset:
     Attributes
     ----------
     X
-        The features, (n, d), without the target and the viewpoint. Raw: the features as published. Nominal: a
-        DataFrame of codes, NaN = missing. One-hot: a CSR matrix. For news, only the labelled
-        sentences of outlets on the left or the right.
+        The features, (n, d), without the target and the viewpoint. With the coding "raw", they are as
+        published; with "nominal", a DataFrame of codes, where NaN means missing; with "one-hot", a CSR
+        matrix. The data set "news" contains only the labelled sentences of outlets on the left or the right.
     y
         (n,): +1 for the desired outcome, else -1.
     viewpoint
@@ -191,9 +191,9 @@ def _dataset(name: str, X: Any, y: Floats, viewpoint: Floats, **more: Any) -> Da
 
 
 def _labelled(name: str, frame: Any, source: str) -> Dataset:
-    """Return the raw data set of a published table, which includes the target and the viewpoint.
+    """Return the raw data set of a published table that includes the target and the viewpoint.
 
-    ``published.json`` names the two columns, and the rows and features to keep.
+    ``published.json`` names the columns of target and viewpoint, and the rows and features to keep.
     """
     about = PUBLISHED[name]
     description = about["description"]
@@ -224,8 +224,8 @@ def synthetic(n: int, random_state: Any) -> dict[str, Any]:
     The inputs x and the true weight vectors w_y and w_v are uniform on [-1, 1]^10; w_y and w_v have the same
     first entry. Then ``y = sign(w_y.x)`` and ``v = sign(w_v.x)``, each flipped with probability
     ``1 / (1 + exp(+100 |w.x|))``. The paper prints -100, which would flip 99.5 % of the labels instead of
-    0.45 %. With the same integer seed, the rows for a small n are the first rows for a larger n, since the
-    weights are drawn first and then the samples one after the other.
+    0.45 %. The weights are drawn first and then the samples one after the other. So, with the same integer
+    seed, the rows for a small n are the first rows for a larger n.
 
     Returns
     -------

@@ -145,7 +145,7 @@ def _typed(about: dict[str, Any], frame: Any) -> Any:
 def read_acs_income(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
     """Return (table, source) of ACSIncome (Ding et al., 2021), from acs_income.csv or from OpenML.
 
-    The features are integers or categories; a further column says if the income is above 50,000.
+    The features are integers or categories; one more column says whether the income is above 50,000.
     """
     where = find(about["name"], about["file"], data_home)
     if where is None:
@@ -176,7 +176,10 @@ def users_file(about: dict[str, Any], path: Any, data_home: Any) -> Path:
 
 
 def read_dutch(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return (table, source) of the Dutch census of 2001, from the user's ARFF file; all are categories."""
+    """Return (table, source) of the Dutch census of 2001, from the user's ARFF file.
+
+    All columns are categories.
+    """
     from scipy.io import arff
 
     where = users_file(about, path, data_home)

@@ -220,7 +220,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     # --- the problem ------------------------------------------------------------------------------
 
     def _set_kernel(self, X: Matrix, weight: Floats, total: float) -> None:
-        """Set the kernel, with its parameters computed from weighted rows, and the total weight S.
+        """Set the kernel, with parameters computed from the weighted rows, and the total weight S.
 
         The kernel is None if it is linear.
         """
@@ -235,7 +235,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def _objective(self, weights: Mapping[str, Any]) -> Objective:
         """Return Risk + lam Omega + sum_k eta_k Neutrality_k in mean form.
 
-        `weights` are the neutrality weights by the name of the viewpoint: a name or an (n,) array each.
+        `weights` holds the neutrality weights of each viewpoint by its name. Each entry is the name of
+        weights (`nerm.weights`) or an (n,) array.
         """
         loss, regularizer, surrogate, lam = self._atoms()
         objective = Risk(loss) + lam / self._scale * regularizer
@@ -275,8 +276,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def _matrix(self, X: Any, *y: Any) -> Any:
         """Validate X with scikit-learn; return a float matrix without the dropped columns.
 
-        In `fit`, the labels are given too, and the pair of matrix and labels is returned. Later, the columns
-        are compared with those seen in `fit`; a DataFrame need not have the dropped columns.
+        `fit` also passes the labels, and gets the pair (matrix, labels). Later calls compare the columns with
+        those seen in `fit`; a DataFrame need not have the dropped columns.
         """
         with integers_that_fit("X"):
             if not self.dropped_columns_:
@@ -291,7 +292,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             return check_array(X, estimator=self, input_name="X", **CHECKS)
 
     def _class_weights(self, codes: Array, s: Array) -> Array:
-        """Set the class weights; return one per class, (number of classes,).
+        """Store the class weights, and return one weight per class, (number of classes,).
 
         `codes` are the class indices of the rows and `s` their sample weights. "balanced" uses the total
         sample weight of each class in place of its number of rows.
@@ -315,7 +316,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def _keep(
         self, rows: TrainingRows, places: Ints, solutions: list[Solution], found: list[Neutralized]
     ) -> None:
-        """Set the fitted attributes. Support vectors are the only training rows that are stored.
+        """Set the fitted attributes; of the training rows, only support vectors are stored.
 
         Parameters
         ----------
@@ -366,7 +367,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def _collapse(self, rows: TrainingRows, solutions: list[Solution], in_memory: bool) -> str | None:
         """Return a warning if the model is nearly constant or its positive rate collapsed, else None.
 
-        `nerm.neutralize.target` defines both conditions. The second one needs all rows in memory.
+        `nerm.neutralize.target` defines both conditions. The condition on the positive rate needs all rows in
+        memory.
         """
         problem = solutions[0].problem
 
@@ -394,8 +396,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
     def _facts_of(self, solution: Solution, rows: TrainingRows) -> dict[str, Any]:
         """Return the facts for `nerm.bounds.guarantee`, one entry per viewpoint.
 
-        If the solution has no neutrality term, because the plain model was within the limit, terms of weight
-        eta = 0 are added first.
+        If the model without neutrality was within the limit, the solution has no neutrality term. Then terms
+        of weight eta = 0 are added first.
         """
         problem = solution.problem
         if not len(problem.etas):

@@ -151,7 +151,7 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
         min  (1/S) sum_i s_i phi(y_i f_i) + lam Omega(f) + eta max_+- (1/S) sum_i s_i u_i psi(+- v_i f_i)
 
     Here s_i are the sample weights, S = sum_i s_i, v_i is the viewpoint and u_i are the neutrality weights.
-    With hinges and SquaredL2 this is `NeutralSVC` with S times this lam and the same eta.
+    With hinges and SquaredL2 this is `NeutralSVC` with the parameter lam multiplied by S and the same eta.
 
     Parameters of atoms can be tuned, for instance with `set_params(loss__width=0.1)`. The fitted attributes
     are those of `NeutralSVC`, except that `certificate_` is about the mean form.

@@ -177,9 +177,9 @@ def solved(problem: Problem, tol: float, pool: SolverPool) -> Solution:
 def pruned(solution: Solution) -> Solution:
     """Set the smallest kernel coefficients to zero, where the certificate allows it.
 
-    The primal value may grow by at most a tenth of the tolerance (relative), and the relative gap must not
-    exceed the larger of the tolerance and its present value. An interior-point method returns small nonzero
-    coefficients where the optimum has zeros, and only support vectors should be stored.
+    An interior-point method returns small nonzero coefficients where the optimum has zeros, and only support
+    vectors should be stored. The primal value may grow by at most a tenth of the tolerance (relative), and
+    the relative gap must not exceed the tolerance, or its old value if this was larger.
     """
     size = float(np.abs(solution.coef).max(initial=0.0))
     primal, most = solution.certificate.primal, max(solution.tol, solution.certificate.relative_gap)

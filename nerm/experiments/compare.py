@@ -114,7 +114,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A problem of the user's own as a case; its name is "given-" and its number."""
+    """A case made from a problem of the user; its name is "given-" and a number."""
 
     name: str
     own: Problem
@@ -340,7 +340,7 @@ def _failure(outcome: Any, limit: float) -> Row:
 
 
 def _run(problem: Any, solver: Any, tol: float) -> Row:
-    """Solve and certify one run, inside its process; return the row's measured columns.
+    """Solve and certify one run inside its process; return the measured columns of its row.
 
     The solver's accuracies are tried in turn until an answer is certified.
     """
@@ -476,7 +476,10 @@ def summarize(table: Any, shift: float = 0.01) -> Any:
 
 
 def labelled(table: Any) -> Any:
-    """Make names unique: add the version to a solver, and the checksum to a problem, if it has several.
+    """Make names unique.
+
+    A solver that occurs with several versions gets its version added to its name, and a problem that occurs
+    with several checksums gets its checksum added.
 
     >>> import pandas as pd
     >>> labelled(pd.DataFrame({"solver": ["a", "a", "b"], "version": ["1", "2", "1"]}))["solver"].tolist()
@@ -491,10 +494,10 @@ def labelled(table: Any) -> Any:
 
 
 def _ran(table: Any) -> Any:
-    """Return the runs on supported problems, with two more columns.
+    """Select the runs on problems that the solver supports, and add two columns.
 
-    `solved` says whether the run succeeded; `best` is the shortest time of a solved run on the same problem
-    at the same accuracy, nan if there is none.
+    `solved` says whether the run succeeded. `best` is the shortest time of all solved runs on the same
+    problem at the same accuracy; nan if there is none.
     """
     check_columns(table, ["problem", "solver", "tol", "status", "seconds"], "compare_solvers")
     ran = labelled(table)[table["status"] != "not taken"]
@@ -506,13 +509,15 @@ def _ran(table: Any) -> Any:
 def figure(table: Any, tol: float, axes: Any = None) -> Any:
     """Draw the performance profile, and seconds against the number of rows in the family "size".
 
-    The profile of Dolan and Moré (2002) shows the share of problems on which a solver is within a factor of
-    the fastest one. At factor 1 this is the share on which it was the fastest, at the right edge the share
-    that it solved. Shares are relative to the problems that some solver solved; a problem that a solver does
-    not support counts as not solved. Solvers are sorted by the area under their curve. The right panel is
-    log-log. Its legend has the exponent p of seconds = c n^p, fitted by least squares in logarithms to the
-    solved runs of a solver with at least three sizes; p says little if a fixed cost per solve dominates the
-    times (a few hundredths of a second through cvxpy).
+    The left panel is the profile of Dolan and Moré (2002): the share of problems on which a solver takes at
+    most a given factor times the time of the fastest solver. At factor 1 it is the share on which the solver
+    was fastest, at the right edge the share that it solved. Shares are relative to the problems that at least
+    one solver solved; a problem that a solver does not support counts as not solved. Solvers are sorted by
+    the area under their curve.
+
+    The right panel is log-log. Its legend has the exponent p of seconds = c n^p, fitted by least squares in
+    logarithms to the solved runs of a solver on at least three sizes. p says little if a fixed cost per solve
+    dominates the times (a few hundredths of a second through cvxpy).
 
     Parameters
     ----------

@@ -35,8 +35,8 @@ ONLY = dict.fromkeys(("exp-gradient", "fairlearn-thresholds"), "calders_verwer_s
 class Training:
     """The training rows of a fold and the measure that is limited on them.
 
-    The test rows of `fold` are its n training rows followed by the m test rows of the experiment. So the
-    scores of a fit are (n + m,), and the first n are used to choose among fits.
+    `fold` is a `Fold` whose test rows are the n training rows followed by the m test rows of the experiment.
+    So the scores of a fit are (n + m,), and the first n of them are used to choose among fits.
 
     Attributes
     ----------
@@ -70,7 +70,8 @@ class Training:
     def chances(self, fit: Fit, randomised: bool = False) -> Floats:
         """Return the probability of a positive prediction for each training row, (n,).
 
-        The scores of a randomised method are this probability minus 1/2; for other methods it is 0 or 1.
+        A randomised method returns this probability minus 1/2 as its score. For other methods the probability
+        is 0 or 1.
         """
         assert fit.scores is not None, fit.reason
         scores = fit.scores[: len(self.fold.y)]
@@ -87,7 +88,7 @@ class Training:
         return float(((2 * chance - 1) * self.fold.viewpoint).mean())
 
     def fitted(self, classifier: Callable[[float], Any]) -> "Find":
-        """Return candidates of a classifier that takes the limit: one model, ``classifier(limit)``."""
+        """Return a function from a limit to candidates: the single model ``classifier(limit)``."""
         return lambda limit: [attempt(classifier(limit), self.fold)]
 
     def bisected(self, limit: float, fit: Callable[[float], Fit], low: float, high: float) -> Iterator[Fit]:
@@ -121,8 +122,8 @@ def searchfair(training: Training) -> Find:
     """Return candidates of SearchFair (Lohaus, Perrot, von Luxburg, 2020): bisect a one-sided term's weight.
 
     Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1. It is at most 2 M - 1, where M is the balanced mean
-    of hinge(-v f). M is a one-sided neutrality term. The side is chosen by the sign of the plain model's
-    parity. The paper searches for the weight with parity 0; here the search is for parity equal to the limit.
+    of hinge(-v f), a one-sided neutrality term. The sign of the parity without neutrality decides which side
+    is penalised. The paper searches for the weight with parity 0; here parity must equal the limit.
     """
     side = "agreement" if training.signed(training.plain_chances) > 0 else "disagreement"
     problem = training.problem(nerm.Neutrality(nerm.Hinge(), weights=MEASURES[training.measure], side=side))
@@ -179,7 +180,9 @@ def unprocessed(training: Training) -> Find:
 
 @dataclass(frozen=True, eq=False)
 class Brought:
-    """The ``fit`` function of a method whose grid holds limits: choose the best candidate for each limit.
+    """The ``fit`` function of a method whose grid consists of limits.
+
+    For each limit it chooses the best candidate.
 
     All comparisons are on the training rows. A candidate is sound if its positive rate in each group is at
     least half of that of plain logistic regression, and its predictions are not constant. The choice is
@@ -191,7 +194,7 @@ class Brought:
     Attributes
     ----------
     candidates
-        Returns the candidate fits, such as `neutralized`.
+        A function that returns the candidate fits, such as `neutralized`.
     measure
         The limited measure, a key of `MEASURES`.
     randomised

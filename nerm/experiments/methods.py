@@ -37,7 +37,7 @@ FACTS = ("sees_group", "randomised", "level")
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """The training rows of one fold, and its test rows without labels, so that no method can use them.
+    """The training rows of one fold, and its test rows without their labels, which no method may use.
 
     Attributes
     ----------
@@ -53,7 +53,6 @@ class Fold:
     >>> from dataclasses import fields
     >>> [field.name for field in fields(Fold)]
     ['X', 'y', 'viewpoint', 'X_test', 'viewpoint_test', 'seed']
-
     """
 
     X: Matrix
@@ -158,8 +157,8 @@ class Method:
 def attempt(model: Any, fold: Fold) -> Fit:
     """Fit a scikit-learn classifier and score the test rows; return the `Fit`.
 
-    The text of an error or of warnings becomes its `reason`. The viewpoint is passed to those functions of
-    the classifier that have a parameter `viewpoint`.
+    The text of an error or of warnings becomes the `reason` of the fit. The viewpoint is passed to those
+    methods of the classifier that have a parameter `viewpoint`.
     """
     base, started = nerm.baselines.base, time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:

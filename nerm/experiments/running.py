@@ -35,7 +35,7 @@ def reason_of(error: Exception) -> str:
 
 
 def as_grid(values: Any, name: str, check: Callable[[Any, str], Any] = as_positive) -> list[Any]:
-    """Return the distinct values of a number or a list of numbers, sorted; ``check(value, name)`` each.
+    """Return a number or a list of numbers as a sorted list of distinct values, each checked by ``check``.
 
     >>> as_grid([10, 1.0, 1], "lam"), as_grid(0.1, "limits")
     ([1.0, 10.0], [0.1])
@@ -189,7 +189,10 @@ def run_jobs(
 
 
 def _results(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
-    """Yield the rows of each job, in order; a job whose worker process dies twice has failed."""
+    """Yield the rows of each job, in order.
+
+    If a worker process dies, the job is run again alone; it has failed if its worker dies again.
+    """
     from joblib import effective_n_jobs
 
     pending = list(jobs)

@@ -227,7 +227,7 @@ def cross_validate(
     Parameters
     ----------
     chosen
-        Pairs of a dictionary of additional columns (constant for the method) and a `Method`.
+        Pairs (columns, method): a dictionary of additional columns, constant for the method, and a `Method`.
     settings
         The name of the experiment and its own settings; those that follow from the other arguments are added.
     grid
@@ -332,7 +332,7 @@ def _tune(
 
 
 def _measured(data: Any, given: Row, method: Method, grid: str, places: Sequence[Row]) -> Iterator[Row]:
-    """Fit a method on one fold; yield one row of measures on its test rows per place.
+    """Fit a method on one fold, and yield one row of measures on the test rows per entry of `places`.
 
     The values of the method's grid are those in the column `grid` of the places.
     """

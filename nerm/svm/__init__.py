@@ -2,7 +2,7 @@
 
 The tests compare the rest of nerm with this package, so it shares only the error classes with the rest.
 Arguments are in the paper's sum form (sums over the n rows). Certificates are in mean form: multiply their
-values by n to get sum form.
+values by n to get the sum form.
 """
 
 from nerm.svm.data import Result

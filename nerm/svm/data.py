@@ -48,8 +48,8 @@ class NeutralSVM:
     X : (n, d) matrix
         Dense or sparse; the (n, n) Gram matrix with ``kernel="precomputed"``.
     y, v : (n,) arrays
-        Labels (any two values, the larger one becomes +1), and the viewpoint: numbers, of which two different
-        ones are read as the labels are. It may be None if eta is 0.
+        The labels are any two values; the larger one becomes +1. The viewpoint v has real numbers; if there
+        are only two different ones, the larger becomes +1 and the other -1. v may be None if eta is 0.
     lam, eta : float
         lambda > 0 and eta >= 0, in sum form.
     s, u : (n,) arrays, optional
@@ -57,11 +57,10 @@ class NeutralSVM:
     intercept : bool
         Whether b is free.
     kernel : {"linear", "rbf", "precomputed"} or callable
-        A callable maps two matrices of rows to the matrix of their kernel values. It becomes None for
+        A callable maps two matrices of rows to the matrix of their kernel values. The attribute is None for
         "linear", and a callable otherwise; gamma of "rbf" is 1 / (d Var(X)).
     variant : {"exact", "published"}
-        The published one is the problem whose dual is printed in the paper.
-
+        "published" is the problem whose dual is printed in the paper.
     """
 
     X: Any
@@ -129,11 +128,10 @@ class NeutralSVM:
         return np.asarray((self.X if self.kernel is None else self.gram) @ coef)
 
     def coef(self, z: Floats) -> Floats:
-        """Return the coefficients that belong to dual variables.
+        """Return the coefficients that belong to the dual variables z, (3, n).
 
-        z, (3, n), is target times dual variable, one row per kind k of dual variable (alpha, beta^+, beta^-).
-        With a_i = sum_k z_ki, the coefficients are w = X'a / lambda, (d,), or c = a / lambda, (n,), for a
-        kernel.
+        z is target times dual variable, one row per kind k of dual variable (alpha, beta^+, beta^-). With a_i
+        = sum_k z_ki, the coefficients are w = X'a / lambda, (d,), or c = a / lambda, (n,), for a kernel.
         """
         a = z.sum(axis=0)
         return np.asarray((self.X.T @ a if self.kernel is None else a) / self.lam)
@@ -143,32 +141,34 @@ class NeutralSVM:
         return self.lam / 2 * float(coef @ (coef if self.kernel is None else self.gram @ coef))
 
     def sides(self, scores: Floats) -> tuple[Any, Any]:
-        """Return C^+ and C^- of scores, (n,) or (m, n), summed over the last axis."""
+        """Return C^+ and C^- at given scores.
+
+        The scores are (n,), or (m, n) for m hypotheses; the sums are over the last axis.
+        """
         margins = self.v * scores
         return np.maximum(0, 1 - margins) @ self.u, np.maximum(0, 1 + margins) @ self.u
 
     def loss(self, scores: Floats) -> Any:
-        """Return P without the regularizer of scores, (n,) or (m, n), as `sides` does."""
+        """Return P without the regularizer at given scores, (n,), or (m, n) for m hypotheses."""
         risk = np.maximum(0, 1 - self.y * scores) @ self.s
         if self.variant == "exact":
             return risk + self.eta * np.maximum(*self.sides(scores))
         return risk + self.eta * ((1 + np.abs(self.v * scores)) @ self.u)
 
     def boxes(self, nu_plus: float) -> tuple[Floats, Floats]:
-        """Return the bounds low and high of z at nu^+, (3, n) each.
+        """Return the bounds low and high of z, (3, n) each, for given nu^+; nu^- is eta - nu^+.
 
-        nu^- is eta - nu^+. In every entry one of low and high is 0, because the lower bound of every dual
-        variable is 0.
+        One of low and high is 0 in every entry, because the lower bound of every dual variable is 0.
         """
         nu = (nu_plus, self.eta - nu_plus) if self.variant == "exact" else (self.eta, self.eta)
         bounds = self.targets * np.array([self.s, nu[0] * self.u, nu[1] * self.u])
         return np.minimum(bounds, 0.0), np.maximum(bounds, 0.0)
 
     def feasible(self, z: Floats, nu_plus: float, scores: Floats) -> Floats:
-        """Return z, (3, n), made feasible at nu^+.
+        """Make the dual variables z, (3, n), feasible at nu^+ and return them.
 
-        z is clipped into the boxes; then sum_i a_i = 0 is restored if b is free. Entries whose change reduces
-        the dual least, to first order at `scores`, are moved first.
+        z is clipped to its bounds (`boxes`); then sum_i a_i = 0, a_i = sum_k z_ki, is restored if b is free.
+        Entries whose move reduces the dual value least, to first order at `scores`, are moved first.
         """
         low, high = self.boxes(nu_plus)
         z = np.clip(z, low, high)
@@ -180,10 +180,10 @@ class NeutralSVM:
         return np.clip(z, low, high)
 
     def best_intercept(self, scores: Floats) -> float:
-        """Return a minimiser b of P for given scores without intercept, (n,).
+        """Return a minimiser b of P for given scores without intercept, (n,); 0 if b is not free.
 
-        Return 0 if b is not free. P is convex in b, and some minimiser lies between the smallest and the
-        largest kink of the hinges. Successively finer grids in this interval find it.
+        P is convex in b, and a minimiser lies between the smallest and the largest kink of the hinges. A
+        search on finer and finer grids in this interval finds it.
         """
         if not self.intercept:
             return 0.0
@@ -235,7 +235,7 @@ def require(holds: Any, must: str, got: str, do: str) -> None:
 def number(value: Any, name: str, *, positive: bool = False) -> float:
     """Return a value as a float; raise an error unless it is finite and at least 0.
 
-    With `positive` it must be more than 0.
+    With `positive` it must be larger than 0.
     """
     found = float(_floats(value, name))
     must = "a finite positive number" if positive else "a finite number, at least 0"
@@ -279,7 +279,7 @@ class Multipliers(NamedTuple):
     """The dual variables, divided by their upper bounds.
 
     The paper's multipliers are s_i alpha_i, theta eta u_i beta_plus_i and (1 - theta) eta u_i beta_minus_i.
-    In the published variant theta is nan, and they are eta u_i beta_plus_i and eta u_i beta_minus_i.
+    In the published variant theta is nan, and the last two are eta u_i beta_plus_i and eta u_i beta_minus_i.
     """
 
     alpha: Floats
@@ -324,7 +324,7 @@ class Result:
     iterations, outer_iterations : int
         The number of steps, and the number of values of nu^+ that were tried.
     history : tuple of dict
-        The steps taken (iterations) and the `certificate` as a dict, at some of the steps.
+        Records of some steps: the number of steps so far (iterations) and the entries of `certificate`.
 
     Examples
     --------
@@ -333,7 +333,6 @@ class Result:
     >>> result = smo(X, y, v, lam=2.0, eta=1.0, kernel="linear")
     >>> result.status, round(4 * result.certificate.primal, 4), result.coef.round(3)
     ('optimal', 5.25, array([0.5]))
-
     """
 
     data: NeutralSVM = field(repr=False)

@@ -228,7 +228,8 @@ def dual_qp(
 
     The published variant, as printed in section 6.2 and the appendix of the paper, has no nu. Its constraints
     on beta are 0 <= beta^{+-} and beta_i^+ + beta_i^- <= eta u_i, so each sample may favour C^+ or C^-. It is
-    the dual of a problem that only shrinks the scores, and is kept for research.
+    the dual of another problem, which penalises the size of all scores (`nerm.svm.data`), and is kept for
+    research.
 
     Parameters
     ----------
@@ -241,7 +242,7 @@ def dual_qp(
     kernel : {"linear", "rbf", "precomputed"} or callable
         With "linear" the `coef` of the result is w.
     variant : {"exact", "published"}
-        The published one has no variable nu.
+        "published" has no variable nu.
     sample_weight, neutrality_weight : (n,) arrays, optional
         s and u; ones by default.
     intercept : bool
@@ -254,8 +255,8 @@ def dual_qp(
 
     Examples
     --------
-    The exact dual has the value of the primal, 5.25 here. The value of the published one is larger, so weak
-    duality fails. For v = +-1 and eta >= 1 its solution is w = 0:
+    The exact dual has the value of the primal, 5.25 here. The published dual has a larger value, so weak
+    duality fails. For v = +-1 and eta >= 1 the solution of the published dual is w = 0:
 
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], [1, 1, -1, -1], [1, -1, 1, -1]
     >>> for variant in ("exact", "published"):
@@ -263,7 +264,6 @@ def dual_qp(
     ...     print(variant, round(-solution.value, 4), abs(solution.model.coef).round(4))
     exact 5.25 [0.5]
     published 8.0 [0.]
-
     """
     given = X_or_gram, y, viewpoint, lam, eta, sample_weight, neutrality_weight
     data = NeutralSVM(*given, intercept, kernel, variant)

@@ -106,15 +106,15 @@ def smo(
 def pair_steps(
     K: Floats, gain: Floats, low: Floats, high: Floats, z: Floats, tol: float, steps: int, max_iter: int
 ) -> tuple[Floats, float, float, int]:
-    """Take two-variable steps from z until m - M <= tol.
+    """Take two-variable steps from z, (3, n), until m - M <= tol.
 
-    Here F = gain - K a / lambda, (3, n), is the gradient of the dual, m is its maximum over the entries of z
-    that can increase, and M its minimum over those that can decrease. Increasing z_i by delta and decreasing
-    z_j by delta increases the dual by (F_i - F_j) delta - A_ij delta^2 / 2, where A_ij = (K_ii - 2 K_ij +
-    K_jj) / lambda. The second-order rule of LIBSVM chooses the pair. If A_ij = 0 (same sample or equal rows),
-    the step goes to the bound. The argument `K` is already divided by lambda.
+    Let F = gain - K a / lambda, (3, n), be the gradient of the dual; m is its maximum over the entries of z
+    that can increase, and M its minimum over the entries that can decrease. A step increases z_i by delta and
+    decreases z_j by delta. This increases the dual by (F_i - F_j) delta - A_ij delta^2 / 2, where A_ij =
+    (K_ii - 2 K_ij + K_jj) / lambda. The second-order rule of LIBSVM chooses the pair. If A_ij = 0 (same
+    sample or equal rows), the step goes to the bound. The argument `K` is already divided by lambda.
 
-    Return z, m, M and the number of steps so far; `steps` is their number before the call.
+    Return z, m, M and the number of steps so far; `steps` is the number of steps before the call.
     """
     z, F, diagonal, n = z.copy(), gain - K @ z.sum(axis=0), K.diagonal(), len(K)
     least = 4 * EPS * (high - low)  # an entry of z closer to a bound counts as at the bound

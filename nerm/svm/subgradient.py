@@ -1,8 +1,8 @@
 """The subgradient method on the primal, corrected, with a certificate.
 
-The paper describes it in section 6.1. The symbols are those of `nerm.svm.data`. The intercept b is not
-regularised, so its step length is not determined by the method. Therefore b is minimised exactly in every
-step::
+The paper describes the method in section 6.1. The symbols are those of `nerm.svm.data`. The intercept b is
+not regularised, so strong convexity gives no step length for b. Therefore P is minimised exactly over b in
+every step::
 
     F(w) = min over b of P(w, b)      is lambda-strongly convex,      lambda w - X'a  in  dF(w)
 
@@ -102,11 +102,11 @@ def hinge_subgradient(t: Floats, scores: Floats) -> Floats:
 
 
 def multipliers_at(data: NeutralSVM, scores: Floats) -> tuple[Floats, float]:
-    """Return z = t (alpha, beta^+, beta^-), (3, n), and nu^+ of a subgradient of P.
+    """Return the dual variables of a subgradient of P at given scores, (n,): z, (3, n), and nu^+.
 
-    The subgradient is taken at given scores, (n,). With a free intercept, sum_i a_i must be 0. At the best
-    intercept this is possible, because two things can be chosen: nu^+ in [0, eta] if C^+ = C^-, and the dual
-    variables of hinges at their kink.
+    z is target times dual variable, one row each for alpha, beta^+ and beta^-. With a free intercept, the sum
+    of all entries of z must be 0. At the best intercept this is possible, because two things can be chosen:
+    nu^+ in [0, eta] if C^+ = C^-, and the dual variables of hinges at their kink.
     """
     plus, minus = data.sides(scores)
     active = hinge_subgradient(data.targets, scores)
