@@ -163,17 +163,19 @@ def maximum(one: Node, two: Node) -> Node:
         return Jet(chosen[0], np.where(equal, low, chosen[1]), np.where(equal, high, chosen[2]), chosen[3])
 
     both = np.union1d(one.function.breaks, two.function.breaks)
-    breaks = np.union1d(both, crossings(lambda m: value(m) - other(m)))
+    breaks = np.union1d(both, crossings(lambda m: value(m) - other(m), both))
     return Node(JetFunction(lambda m: np.maximum(value(m), other(m)), jet, breaks))
 
 
-def crossings(difference: Pointwise) -> Floats:
-    """Return the points at which a function changes its sign, by bisection between points of a grid."""
+def crossings(difference: Pointwise, breaks: Floats) -> Floats:
+    """Return the points at which a function with given breakpoints changes its sign, by bisection."""
+    near = np.geomspace(1e-9, 1e-2, 15)  # next to a kink it may change its sign twice
+    points = np.unique([*GRID, *breaks, *np.add.outer(breaks, [*-near, *near]).ravel()])
     with np.errstate(all="ignore"):
-        signs = np.sign(difference(GRID))
+        signs = np.sign(difference(points))
         known = np.flatnonzero(np.abs(signs) == 1)  # the function may be 0 at single points or on intervals
         change = np.flatnonzero(signs[known[1:]] != signs[known[:-1]])
-        low, high, left = GRID[known[change]], GRID[known[change + 1]], signs[known[change]]
+        low, high, left = points[known[change]], points[known[change + 1]], signs[known[change]]
         for _ in range(200):
             middle = 0.5 * (low + high)
             same = np.sign(difference(middle)) == left
@@ -219,7 +221,7 @@ def outer(
         if singular is not None and node.quadratic is not None:
             breaks = np.union1d(breaks, node.quadratic.maximum(CONSTANT(singular)).breaks)
         elif singular is not None:
-            breaks = np.union1d(breaks, crossings(lambda m: f.value(m) - singular))
+            breaks = np.union1d(breaks, crossings(lambda m: f.value(m) - singular, breaks))
         if line is None or not line[0]:
             return Node(JetFunction(value, jet, breaks))
         a, b = line
@@ -362,11 +364,13 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
         got = f"an expression of curvature {tree.curvature}"
         raise InvalidInputError(f"{what} be convex by cvxpy's rules", got, do)
     function = finished(node)
-    values = function.value(GRID[np.abs(GRID) < 30])
-    if np.isnan(values).any() or not np.isfinite(function.value(np.array([-2.0, 0.3, 1.7]))).all():
-        at = GRID[np.abs(GRID) < 30][np.isnan(values)][:1].tolist() or [-2.0]
+    at = GRID[np.abs(GRID) < 30]
+    values = function.value(at)
+    wrong = np.isnan(values) | ((np.abs(at) <= 2) & np.isinf(values))  # far out it may overflow
+    if wrong.any():
+        got = f"{values[wrong][0]:g} at {at[wrong][0]:.3g}"
         do = "Use a function that is defined everywhere, for instance cp.logistic instead of -cp.log"
-        raise InvalidInputError(f"{what} be finite on all real numbers", f"no number at {at[0]:.3g}", do)
+        raise InvalidInputError(f"{what} be finite on all real numbers", got, do)
     return function
 
 

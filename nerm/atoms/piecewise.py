@@ -276,8 +276,9 @@ def _short(numbers: Floats) -> Floats:
 
 def _simplified(breaks: Floats, pieces: Floats) -> PiecewiseQuadratic:
     """Drop breakpoints at which the quadratic does not change, and centre each piece at one of its ends."""
+    apart = np.diff(breaks, append=np.inf) > CLOSE * (1 + np.abs(breaks))
+    breaks, pieces = breaks[apart], pieces[np.append(True, apart)]  # a piece without width is dropped
     keep = np.ones(len(breaks), dtype=bool)
-    keep[1:] = np.diff(breaks) > CLOSE * (1 + np.abs(breaks[1:]))
     for k in np.flatnonzero(keep):
         one, two = _moved(pieces[k : k + 2], np.full(2, breaks[k]))
         size = np.abs(pieces[k : k + 2, 1:3]).max() + np.abs(one[1:3]).max()

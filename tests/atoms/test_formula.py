@@ -57,6 +57,10 @@ def random_tree(rng, depth):
 
 
 def check(formula, rng):
+    if not np.isfinite(evaluated(formula, np.array([-2.0, 2.0]))).all():
+        with pytest.raises(nerm.InvalidInputError, match="finite on all real numbers"):
+            derive(formula, "random")
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         f = derive(formula, "random")
@@ -106,6 +110,23 @@ def test_many_random_formulas(seed):
     rng = np.random.default_rng([seed, 28])
     for _ in range(1000):
         check(random_tree(rng, int(rng.integers(1, 6))), rng)
+
+
+@pytest.mark.parametrize(
+    ("formula", "kinks"),
+    [  # the curves cross where one of them has a kink: two breakpoints are equal up to rounding
+        (lambda m: cp.maximum(cp.neg(0.4 * m + 0.4) + cp.square(2 * m), 1.3 - 2.7 * m), (-1.0, 0.325)),
+        (lambda m: cp.maximum(0.5, cp.pos(m - 1), cp.maximum(cp.huber(m), 0.5)), (-(0.5**0.5), 0.5**0.5)),
+        # they cross twice next to a kink
+        (lambda m: cp.maximum(cp.abs(0.2 * m + 2.5), cp.logistic(m + 1)), (-12.50005, -12.49995, 1.80130)),
+        (lambda m: cp.maximum(cp.power(cp.pos(2 * m), 1.5), 0.25 * cp.abs(m)), (0.0, 1 / 128)),
+    ],
+)
+def test_curves_that_cross_at_or_next_to_a_kink(formula, kinks):
+    atom = nerm.margin_function(formula)
+    np.testing.assert_allclose(atom.facts.kinks, kinks, rtol=1e-5, atol=1e-9)
+    m = np.linspace(-14, 3, 1701)
+    np.testing.assert_allclose(atom.value(m), evaluated(formula, m), rtol=1e-12, atol=1e-12)
 
 
 HAND = {  # value and conjugate by hand
