@@ -112,6 +112,7 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
     v = problem.viewpoints[viewpoint_of(term, problem.viewpoints)]
     weights = neutrality_weights.resolve(term.weights, problem.y, v)
     coef, intercept = check_hypothesis(problem, solution.coef, solution.intercept)
+    s = risk.row_weights(problem.y, problem.sample_weight)
     return FitFacts(
         scores=solution.training_scores(),
         y=problem.y,
@@ -125,7 +126,7 @@ def facts_of(solution: Solution, to: str | None = None) -> FitFacts:
         lam=_lam(problem, weight),
         gap=max(solution.certificate.gap, 0.0) * problem.divisor / (problem.n * weight),
         fit_intercept=problem.intercept,
-        sample_weight=None if (problem.sample_weight == 1).all() else problem.sample_weight,
+        sample_weight=None if (s == 1).all() else s,
         neutrality_weights=None if (weights == 1).all() else weights,
         one_sided=term.theta is not None,
     )

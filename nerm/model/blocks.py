@@ -93,7 +93,7 @@ def make_blocks(
     blocks = list[Block]()
     for number, term in enumerate(objective.every_term):
         if isinstance(term, Risk):
-            blocks.append(Block(term.loss, sample_weight, y, number, 0))
+            blocks.append(Block(term.loss, term.row_weights(y, sample_weight), y, number, 0))
         elif isinstance(term, Neutrality):
             v = viewpoints[viewpoint_of(term, viewpoints)]
             u = resolve(term.weights, y, v)

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from nerm.errors import InvalidInputError, InvalidTypeError
+from nerm.typing import Floats
 from nerm.validation import as_floats, as_nonnegative, as_positive, check_known, own
 from nerm.weights import NAMES
 
@@ -281,10 +284,13 @@ def _check_margin_function(atom: Any, where: str) -> None:
 
 @dataclass(frozen=True)
 class Risk(Term):
-    """The empirical risk R_n(f) = (1/n) sum_i s_i phi(y_i f(x_i)) (the paper, section 3).
+    """The empirical risk R_n(f) = (1/n) sum_i s_i c_i phi(y_i f(x_i)) (the paper, section 3).
 
     loss
         The margin function phi; it must be bounded below.
+    positive, negative
+        The cost c_i of rows with y = +1 and with y = -1, at least 0. With ``positive=2`` the loss of a row
+        with y = +1 counts twice. Two risks with a cost of 0 give each class a loss of its own.
 
     The labels y and the sample weights s, both (n,), come with the data. The hypothesis f = 0 has the risk
     phi(0):
@@ -294,27 +300,53 @@ class Risk(Term):
     minimise mean hinge(y f)
     >>> round(float(Risk(Logistic()).on([[1.0], [2.0]], [-1, 1]).evaluate([0.0])), 4)  # log 2
     0.6931
+    >>> print(1.0 * Risk(Hinge(), positive=2.0))
+    minimise mean (2 if y > 0 else 1) hinge(y f)
+    >>> Risk(Hinge(), negative=0.0) + Risk(Logistic(), positive=0.0)  # hinge for y = +1, logistic for y = -1
+    Risk(Hinge(), negative=0) + Risk(Logistic(), positive=0)
     """
 
     kind: ClassVar[str] = "risk"
     loss: MarginFunction
+    positive: float = 1.0
+    negative: float = 1.0
 
     def __post_init__(self) -> None:
         _check_margin_function(self.loss, "Risk")
         if self.loss.facts.surrogate_only:
             do = f"Use it as a surrogate: Neutrality({self.loss!r})"
             raise InvalidInputError("a loss must be bounded below", repr(self.loss), do)
+        for name, cost in (("positive", self.positive), ("negative", self.negative)):
+            object.__setattr__(self, name, as_nonnegative(cost, name, "A cost per class is at least 0"))
+        if self.positive == self.negative == 0:
+            must = "'positive' or 'negative' of a risk must be above 0"
+            raise InvalidInputError(must, "0 for both", "Leave out the risk")
+
+    def row_weights(self, y: Floats, sample_weight: Floats) -> Floats:
+        """Return s_i c_i, (n,): the sample weights s times the cost of each row's class."""
+        if self.positive == self.negative == 1:
+            return sample_weight
+        return sample_weight * np.where(y > 0, self.positive, self.negative)
 
     def __repr__(self) -> str:
-        return f"Risk({self.loss!r})"
+        costs = {"positive": self.positive, "negative": self.negative}
+        shown = "".join(f", {name}={cost:g}" for name, cost in costs.items() if cost != 1)
+        return f"Risk({self.loss!r}{shown})"
+
+    def _with_costs(self, pattern: str) -> str:
+        """Return `pattern` filled with the two costs; an empty string if both are 1."""
+        if self.positive == self.negative == 1:
+            return ""
+        return pattern % (f"{self.positive:g}", f"{self.negative:g}")
 
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
-        return f"{mean} {_label(self.loss)}(y f)"
+        return f"{mean} {self._with_costs('(%s if y > 0 else %s) ')}{_label(self.loss)}(y f)"
 
     def latex_formula(self) -> str:
         """Return the term as LaTeX."""
-        return r"\frac1n\sum_i " + self.loss.latex(r"y_i f(x_i)", r"- y_i f(x_i)")
+        costs = self._with_costs(r"\begin{cases} %s & y_i = +1 \\ %s & y_i = -1 \end{cases}\, ")
+        return r"\frac1n\sum_i " + costs + self.loss.latex(r"y_i f(x_i)", r"- y_i f(x_i)")
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from nerm import metrics
 from nerm import weights as neutrality_weights
 from nerm.certify.solution import Solution
 from nerm.errors import NotNeutralError
-from nerm.model.expressions import Neutrality, Objective, WeightedTerm
+from nerm.model.expressions import Neutrality, Objective, Risk, WeightedTerm
 from nerm.model.problem import Problem, with_terms
 from nerm.neutralize.surrogates import largest_weight
 from nerm.neutralize.target import Candidate, History, Neutralized, Target, collapse, shown, side_of
@@ -206,9 +206,11 @@ class Search:
             return f"{which} ranks no better than chance"
         if self.target.keep and not self.one_of_several:
             p, used = self.problem, self.used
+            risks = (t.term for t in p.objective.terms if isinstance(t.term, Risk))
+            cost = np.sum([risk.row_weights(p.y, p.sample_weight) for risk in risks], axis=0)
             labels, weight = (p.y[used] > 0).astype(int), self.row_weight[used]
             found = collapse(candidate.scores[used], labels, ("-1", "+1"), weight=weight,
-                             risk_weight=p.sample_weight[used])  # fmt: skip
+                             risk_weight=cost[used])  # fmt: skip
             if found is not None:
                 return found.replace("The model", which).rstrip(".")
         before, after = self.rates(self.plain.scores), self.rates(candidate.scores)

@@ -138,5 +138,6 @@ def largest_weight(search: Search, surrogate: MarginFunction | DCFunction, ways:
     for t in p.objective.terms:
         if isinstance(t.term, Risk):
             low, high = t.term.loss.facts.slopes
-            rises += t.weight * np.where(toward * p.y > 0, high, -low)
-    return float(p.sample_weight[search.used] @ rises[search.used] / abs(u @ v))
+            s = t.term.row_weights(p.y, p.sample_weight)
+            rises += t.weight * s * np.where(s > 0, np.where(toward * p.y > 0, high, -low), 0.0)
+    return float(rises[search.used].sum() / abs(u @ v))

@@ -184,7 +184,8 @@ def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
             atom, tangent = _parts(different[number], scores)
             term = weighted.term
             blocks += [replace(block, atom=atom) for block in own]
-            convex = Risk(atom) if isinstance(term, Risk) else replace(term, surrogate=atom)  # type: ignore[type-var]
+            name = "loss" if isinstance(term, Risk) else "surrogate"
+            convex = replace(term, **{name: atom})  # type: ignore[type-var]
             terms.append(replace(weighted, term=convex))
             blocks.append(replace(tangent, term=len(terms)))
             terms.append(replace(weighted, term=Tangent(term, term.kind)))
