@@ -21,6 +21,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from nerm import atoms
+from nerm.atoms.custom import Maximum, Moved, WeightedSum
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
 from nerm.certify.certificate import Certificate
@@ -195,8 +196,9 @@ def _classes() -> dict[str, Mapping[str, Any]]:
     records = (Objective, WeightedTerm, Certificate, KernelHypothesis, LinearHypothesis, Multipliers)
     values = (Neutrality, Risk, ObjectiveValue, Problem, TermValue, Solution, Stats)
     constraints = (Limit, LinearConstraint, Polyhedron, Promise)
+    combined = {cls.__name__: cls for cls in (Maximum, Moved, WeightedSum)}
     return {
-        "margin": {**atoms.margin_functions(), **atoms.dc_functions()},
+        "margin": {**atoms.margin_functions(), **atoms.dc_functions(), **combined},
         "regularizer": atoms.regularizers(),
         "kernel": kernels.names(),
         "record": {cls.__name__: cls for cls in (*records, *values, *constraints)} | {"Rows": dict},

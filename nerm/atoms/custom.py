@@ -91,6 +91,11 @@ class Combined(MarginFunction):
         """Whether all members are built in."""
         return all(phi.built_in for phi in self.members)  # type: ignore[attr-defined]
 
+    @property
+    def label(self) -> str:
+        """The name in formulas."""
+        return f"[{self!r}]"
+
 
 @dataclass(frozen=True)
 class WeightedSum(Combined):
@@ -125,11 +130,6 @@ class WeightedSum(Combined):
     def __repr__(self) -> str:
         return " + ".join(repr(phi) if w == 1 else f"{w:g} * {phi!r}" for w, phi in self.terms)
 
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        parts = [("" if w == 1 else rf"{w:g}\,") + phi.latex(m, minus_m) for w, phi in self.terms]
-        return rf"\left({' + '.join(parts)}\right)"
-
 
 @dataclass(frozen=True)
 class Maximum(Combined):
@@ -150,10 +150,6 @@ class Maximum(Combined):
 
     def __repr__(self) -> str:
         return f"maximum({', '.join(map(repr, self.members))})"
-
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"\max({', '.join(phi.latex(m, minus_m) for phi in self.members)})"
 
 
 @dataclass(frozen=True)
@@ -187,12 +183,6 @@ class Moved(Combined):
     def __repr__(self) -> str:
         scaled = "" if self.factor == 1 else f".scaled({self.factor:g})"
         return repr(self.function) + scaled + (f".shifted({self.by:g})" if self.by else "")
-
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        inner = f"{m} - {self.by:g}" if self.by > 0 else f"{m} + {-self.by:g}" if self.by else m
-        moved = inner if self.factor == 1 else rf"{self.factor:g} ({inner})"
-        return self.function.latex(rf"({moved})", rf"- ({moved})")
 
 
 def maximum(*functions: MarginFunction) -> MarginFunction:

@@ -29,10 +29,6 @@ class Hinge(MarginFunction):
         """Return pos(1 - m)."""
         return cp.pos(1 - m)
 
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"\max(0,\ 1 {minus_m})"
-
 
 @dataclass(frozen=True)
 class SquaredHinge(MarginFunction):
@@ -49,10 +45,6 @@ class SquaredHinge(MarginFunction):
     def expression(self, m: Any) -> Any:
         """Return square(pos(1 - m))."""
         return cp.square(cp.pos(1 - m))
-
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"\max(0,\ 1 {minus_m})^2"
 
 
 @dataclass(frozen=True)
@@ -84,10 +76,6 @@ class SmoothHinge(MarginFunction):
         """Return huber(pos(1 - m), width) / (2 width)."""
         return cp.huber(cp.pos(1 - m), self.width) / (2 * self.width)
 
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"\operatorname{{hinge}}_{{[1-{self.width:g},1]}}({m})"
-
 
 @dataclass(frozen=True)
 class HuberizedHinge(SmoothHinge):
@@ -114,10 +102,6 @@ class HuberizedHinge(SmoothHinge):
         """Return huber(pos(1 + width - m), 2 width) / (4 width)."""
         return cp.huber(cp.pos(1 + self.width - m), 2 * self.width) / (4 * self.width)
 
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"\operatorname{{hinge}}_{{1\pm{self.width:g}}}({m})"
-
 
 @dataclass(frozen=True)
 class ModifiedHuber(MarginFunction):
@@ -137,10 +121,6 @@ class ModifiedHuber(MarginFunction):
     def expression(self, m: Any) -> Any:
         """Return huber(pos(1 - m), 2)."""
         return cp.huber(cp.pos(1 - m), 2)
-
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"\operatorname{{huber}}_2(\max(0,\ 1 {minus_m}))"
 
 
 @dataclass(frozen=True)
@@ -172,10 +152,6 @@ class Pinball(MarginFunction):
         """Return maximum(1 - m, tau (m - 1))."""
         return cp.maximum(1 - m, self.tau * (m - 1))
 
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"\operatorname{{pinball}}_{{{self.tau:g}}}(1 {minus_m})"
-
 
 @dataclass(frozen=True)
 class Squared(MarginFunction):
@@ -192,10 +168,6 @@ class Squared(MarginFunction):
     def expression(self, m: Any) -> Any:
         """Return square(1 - m)."""
         return cp.square(1 - m)
-
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"(1 {minus_m})^2"
 
 
 @dataclass(frozen=True)
@@ -215,10 +187,6 @@ class Identity(MarginFunction):
     def expression(self, m: Any) -> Any:
         """Return m."""
         return m
-
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"({m})"
 
 
 @dataclass(frozen=True)
@@ -282,10 +250,6 @@ class Logistic(MarginFunction):
         """Return logistic(-m)."""
         return cp.logistic(-m)
 
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"\log(1 + e^{{{minus_m}}})"
-
 
 @dataclass(frozen=True)
 class Exponential(MarginFunction):
@@ -302,7 +266,3 @@ class Exponential(MarginFunction):
     def expression(self, m: Any) -> Any:
         """Return exp(-m)."""
         return cp.exp(-m)
-
-    def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX."""
-        return rf"e^{{{minus_m}}}"

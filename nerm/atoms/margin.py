@@ -6,15 +6,18 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from html import escape
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from nerm.atoms import cvx as cp
 from nerm.atoms import formula
 from nerm.atoms.jets import KINK, HingePart
+from nerm.atoms.latex import latex
 from nerm.atoms.piecewise import HingeSum
-from nerm.errors import InvalidTypeError
+from nerm.errors import InvalidInputError, InvalidTypeError
 from nerm.typing import Bools, Floats
 
 
@@ -80,6 +83,19 @@ class Facts:
         return "decreasing" if high <= 0 else "increasing" if low >= 0 else None
 
 
+class Description(str):
+    r"""A title and lines of a name and a text, which a notebook shows as a table.
+
+    >>> Description("Hinge()\n  kinks         1")._repr_html_()
+    '<table><caption>Hinge()</caption><tr><th>kinks</th><td>1</td></tr></table>'
+    """
+
+    def _repr_html_(self) -> str:
+        title, *lines = map(escape, self.splitlines())
+        rows = "".join(f"<tr><th>{line[:16].strip()}</th><td>{line[16:]}</td></tr>" for line in lines)
+        return f"<table><caption>{title}</caption>{rows}</table>"
+
+
 class MarginFunction(ABC):
     """A convex function phi: R -> R of the margin m = y f(x) (as a loss) or m = +-v f(x) (as a surrogate).
 
@@ -129,8 +145,22 @@ class MarginFunction(ABC):
         """Return phi of a cvxpy expression m of any shape, elementwise."""
 
     def latex(self, m: str, minus_m: str) -> str:
-        """Return the formula in LaTeX; `m` and `minus_m` are the LaTeX of the margin and of its negative."""
-        return rf"\operatorname{{{getattr(self, 'label', self.name)}}}({m})"
+        """Return the formula in LaTeX, a sum in parentheses; the name where cvxpy's tree has no LaTeX.
+
+        `m` and `minus_m` are the LaTeX of the margin and of its negative.
+        """
+        variable = cp.Variable(3)
+        try:
+            tree = getattr(self, "cvxpy_expression", self.expression)(variable)
+            return latex(tree, variable, m, minus_m)
+        except (NotImplementedError, InvalidInputError):
+            return rf"\operatorname{{{getattr(self, 'label', self.name)}}}({m})"
+
+    def _repr_html_(self) -> str | None:
+        try:
+            return rf"<div>$\phi(m) = {escape(self.latex('m', '- m'))}$</div>{self.describe()._repr_html_()}"
+        except InvalidInputError:  # a difference of convex functions has no description
+            return None
 
     @cached_property
     def derived(self) -> formula.Function:
@@ -220,8 +250,8 @@ class MarginFunction(ABC):
         """Return argmin_z  step phi(z) + (z - m)^2 / 2, in the shape of m."""
         return self.derived.prox(np.asarray(m, dtype=float), step)
 
-    def describe(self) -> str:
-        """Return a text with the pieces, kinks, slopes and conjugate of the function.
+    def describe(self) -> Description:
+        """Return a text with the pieces, kinks, slopes and conjugate of the function; a table in notebooks.
 
         >>> from nerm import Logistic
         >>> print(Logistic().describe())
@@ -246,7 +276,7 @@ class MarginFunction(ABC):
             "parts": " + ".join(map(repr, self.parts)) or "none: slopes are computed numerically",
         }
         title = f"{getattr(self, 'label', repr(self))}: {'numeric' if facts.numeric else kind}"
-        return "\n".join([title, *(f"  {name:<14}{text}" for name, text in shown.items())])
+        return Description("\n".join([title, *(f"  {name:<14}{text}" for name, text in shown.items())]))
 
     # ---- algebra: a sum or a multiple of margin functions is a margin function
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from nerm.errors import InvalidInputError, InvalidTypeError
 from nerm.typing import Floats
-from nerm.validation import as_floats, as_nonnegative, as_positive, check_known, own
+from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_known, own
 from nerm.weights import NAMES
 
 if TYPE_CHECKING:
@@ -68,8 +69,10 @@ class Algebra(ABC):
 
     def __le__(self, bound: Any) -> Limit:
         weighted = self._limitable("<=")
+        negative = weighted.term.surrogate.facts.minimum < 0  # type: ignore[attr-defined]
         least = "A neutrality risk is at least psi(0) times the mean of its weights"
-        return Limit(weighted.term, as_nonnegative(bound, "t", least) / weighted.weight)
+        t = as_finite(bound, "t") if negative else as_nonnegative(bound, "t", least)
+        return Limit(weighted.term, t / weighted.weight)
 
     def __ge__(self, bound: Any) -> Limit:
         self._limitable(">=")
@@ -261,6 +264,9 @@ class Objective(Algebra):
         minimise = "minimise " + " + ".join(_scaled(t.weight, t.term.formula(mean), " ") for t in self.terms)
         subject = ", ".join(c.formula(mean) for c in self.constraints)
         return f"{minimise} subject to {subject}" if subject else minimise
+
+    def _repr_html_(self) -> str:
+        return f"<div>{escape(self._repr_latex_())}</div><div><code>{escape(repr(self))}</code></div>"
 
     def _repr_latex_(self) -> str:
         body = " + ".join(_scaled(t.weight, t.term.latex_formula(), r"\, ") for t in self.terms)

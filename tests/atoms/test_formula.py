@@ -11,6 +11,7 @@ from scipy.special import expit, xlogy
 
 import nerm
 from nerm.atoms.formula import derive, evaluated
+from tests.conftest import make_data
 
 LEAVES = [
     lambda m, a, b: a * m + b,
@@ -291,3 +292,87 @@ def test_own_and_built_in_members_combine():
     both = nerm.Logistic() + 2 * own
     np.testing.assert_allclose(both.value([0.0]), np.log(2) + 1.0)
     nerm.testing.check_margin_function(both)
+
+
+COMBINED = [
+    (nerm.Hinge() + 0.3 * nerm.Logistic(), lambda m: cp.pos(1 - m) + 0.3 * cp.logistic(-m)),
+    (nerm.maximum(nerm.Hinge(), nerm.Squared()), lambda m: cp.maximum(cp.pos(1 - m), cp.square(1 - m))),
+    (nerm.Hinge().scaled(2.0).shifted(0.5), lambda m: cp.pos(1 - 2 * (m - 0.5))),
+    (
+        nerm.Exponential().scaled(0.5) + nerm.Pinball(0.2),
+        lambda m: cp.exp(-m / 2) + cp.maximum(1 - m, 0.2 * (m - 1)),
+    ),
+]
+
+
+@pytest.mark.parametrize("role", ["loss", "surrogate"])
+@pytest.mark.parametrize(("atom", "formula"), COMBINED, ids=lambda x: repr(x) if hasattr(x, "facts") else "")
+def test_algebra_as_loss_and_as_surrogate(atom, formula, role, tmp_path):
+    X, y, v = make_data(2)
+    hinge = nerm.Hinge()
+    loss, psi = (atom, hinge) if role == "loss" else (hinge, atom)
+    objective = nerm.Risk(loss) + 0.1 * nerm.SquaredL2() + 0.5 * nerm.Neutrality(psi)
+    solution = objective.on(X, y, viewpoint=v).solve()
+    w, b = cp.Variable(X.shape[1]), cp.Variable()
+    f = X @ w + b
+    first, second = (
+        (formula, lambda m: cp.pos(1 - m)) if role == "loss" else (lambda m: cp.pos(1 - m), formula)
+    )
+    sides = [cp.mean(second(sign * cp.multiply(v, f))) for sign in (1, -1)]
+    value = cp.mean(first(cp.multiply(y, f))) + 0.05 * cp.sum_squares(w) + 0.5 * cp.maximum(*sides)
+    expected = cp.Problem(cp.Minimize(value)).solve(solver="CLARABEL")
+    assert solution.status == "optimal"
+    assert solution.objective.total == pytest.approx(float(expected), rel=3e-6)
+    solution.save(tmp_path / "combined.nerm")
+    assert nerm.load(tmp_path / "combined.nerm").problem.objective == objective
+
+
+@pytest.mark.parametrize(
+    ("formula", "expected"),
+    [
+        (lambda m: cp.maximum(0, 1 - m, 2 * (0.2 - m)), r"\max(0,\ 1 - m,\ 2\,\left(0.2 - m\right))"),
+        (lambda m: cp.exp(1 - m) + m - 2, r"\left(e^{1 - m} + m - 2\right)"),
+        (lambda m: cp.logistic(-2 * m) / 2, r"\frac{\log\left(1 + e^{-2\,m}\right)}{2}"),
+        (lambda m: cp.power(cp.pos(1 - m), 1.5), r"\max(0,\ 1 - m)^{1.5}"),
+        (lambda m: cp.square(m) + 0.5 * cp.abs(m), r"\left(m^{2} + 0.5\,\left|m\right|\right)"),
+        (
+            lambda m: cp.norm(cp.vstack([1 - m, np.ones(m.shape)]), 2, axis=0),
+            r"\sqrt{\left(1 - m\right)^{2} + 1^{2}}",
+        ),
+        (lambda m: cp.xexp(cp.pos(m)), r"\operatorname{mine}(m)"),  # no LaTeX rule: the name
+    ],
+)
+def test_latex_of_the_formula(formula, expected):
+    assert nerm.margin_function(formula, name="mine").latex("m", "- m") == expected
+
+
+def test_a_moved_margin_in_latex():
+    moved = nerm.Hinge().scaled(2.0).shifted(0.5)
+    assert moved.latex("m", "- m") == r"\max(0,\ 1 - 2\,\left(m - 0.5\right))"
+
+
+def test_notebooks_show_tables_and_formulas():
+    html = nerm.Hinge()._repr_html_()
+    assert r"$\phi(m) = \max(0,\ 1 - m)$" in html
+    assert "<tr><th>kinks</th><td>1</td></tr>" in html
+    assert nerm.Hinge().describe()._repr_html_() in html
+    assert nerm.Ramp()._repr_html_() is None
+    objective = nerm.Risk(nerm.margin_function(lambda m: cp.pos(1 - m), name="<b>")) + nerm.SquaredL2()
+    assert "<b>" not in objective._repr_html_()
+    assert r"\max(0,\ 1 - y_i f(x_i))" in objective._repr_html_()
+
+
+def test_a_limit_may_be_negative_where_the_surrogate_is():
+    X, y, v = make_data(2)
+    low = nerm.margin_function(lambda m: cp.pos(1 - m) - 3, name="low")
+    problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).subject_to(nerm.Neutrality(low) <= -1.95)
+    w, b = cp.Variable(X.shape[1]), cp.Variable()
+    f = X @ w + b
+    limits = [cp.mean(cp.pos(1 - sign * cp.multiply(v, f))) - 3 <= -1.95 for sign in (1, -1)]
+    value = cp.mean(cp.pos(1 - cp.multiply(y, f))) + 0.05 * cp.sum_squares(w)
+    expected = cp.Problem(cp.Minimize(value), limits).solve(solver="CLARABEL")
+    solution = problem.on(X, y, viewpoint=v).solve()
+    assert solution.status == "optimal"
+    assert solution.objective.total == pytest.approx(float(expected), rel=3e-6)
+    with pytest.raises(nerm.InvalidInputError, match="at least 0"):
+        nerm.Neutrality(nerm.Hinge()) <= -1.0  # noqa: B015
