@@ -1,9 +1,9 @@
 """The defaults of the classifiers and of the command line, in one place.
 
 The weight lambda of the regularizer has two forms. In *mean* form (`nerm.Objective`, `nerm.NERMClassifier`,
-the command line) the other term is the mean of the losses. In *sum* form (`nerm.NeutralSVC`, section 6.1 of
-the paper, C = 1 / lambda) it is the sum of the losses. On n rows of weight 1, lambda in sum form is n times
-lambda in mean form; eta is the same number in both.
+the command line) the regularizer is added to the mean of the losses. In *sum* form (`nerm.NeutralSVC`,
+section 6.1 of the paper, C = 1 / lambda) it is added to the sum of the losses. On n rows of weight 1, lambda
+in sum form is n times lambda in mean form; eta is the same number in both.
 """
 
 from dataclasses import dataclass, replace

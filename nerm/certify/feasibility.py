@@ -131,9 +131,10 @@ def _domains(problem: Problem) -> Floats:
 def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Multipliers | None:
     """Return (1 - t) * centre + t * multipliers; None if there is no centre.
 
-    The centre is alpha = 0, beta^+ = beta^-, theta = 1/2, where c = 0. The bound D is concave in (alpha,
-    theta beta^+, (1 - theta) beta^-, theta), so these products are combined, not beta^+ and beta^-. There is
-    no centre if 0 is outside the domain of a risk or of a one-sided neutrality term.
+    The centre is alpha = 0, beta^+ = beta^-, theta = 1/2; its weighted duals c_i are 0. The dual bound D is
+    concave in (alpha, theta beta^+, (1 - theta) beta^-, theta), so the combination is taken of these
+    products, not of beta^+ and beta^-. There is no centre if 0 is outside the domain of a risk or of a
+    one-sided neutrality term. `nerm.certify.certificate` defines the symbols.
     """
     alone = [block for block in problem.blocks if block.side == 0]
     if any(not block.domain[0] <= 0 <= block.domain[1] for block in alone):

@@ -123,7 +123,7 @@ def searchfair(training: Training) -> Find:
 
     Parity is P(f > 0 | v = +1) + P(f <= 0 | v = -1) - 1. It is at most 2 M - 1, where M is the balanced mean
     of hinge(-v f), a one-sided neutrality term. The sign of the parity without neutrality decides which side
-    is penalised. The paper searches for the weight with parity 0; here parity must equal the limit.
+    is penalised. SearchFair searches for the weight with parity 0; here parity must equal the limit.
     """
     side = "agreement" if training.signed(training.plain_chances) > 0 else "disagreement"
     problem = training.problem(nerm.Neutrality(nerm.Hinge(), weights=MEASURES[training.measure], side=side))

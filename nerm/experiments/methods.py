@@ -112,11 +112,11 @@ class Method:
     Attributes
     ----------
     name, label
-        Its name in tables, and its name in figures.
+        The name of the method in tables, and its name in figures.
     coding
-        Coding of the rows that it takes: "one-hot" or "nominal".
+        Coding of the rows that the method takes: "one-hot" or "nominal".
     etas
-        Its grid of neutrality weights or limits; empty if it has none.
+        The grid of neutrality weights or limits; empty if the method has none.
     tuning
         Name of the family of methods that share one tuned lambda; None if the method has no lambda.
     fit
@@ -129,7 +129,7 @@ class Method:
         Whether predictions use the viewpoint, and whether they are random.
     level
         How the method reaches a given level of measured neutrality: "asked" (the level is a parameter),
-        "grid" (a search over its weights), or "none" (it cannot).
+        "grid" (a search over its weights), or "none" (the method cannot reach a given level).
 
     >>> import numpy as np
     >>> from nerm.experiments import METHODS
@@ -138,7 +138,6 @@ class Method:
     >>> fits = METHODS["neutral-svm"].fit(fold, 2.0, [0.0, 1.0])
     >>> [fit.scores.round(3).tolist() for fit in fits]
     [[1.0], [0.5]]
-
     """
 
     name: str

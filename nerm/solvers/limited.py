@@ -61,7 +61,8 @@ class Solved:
 class LimitedSession(Session):
     """A session that meets one limit by a search over its weight.
 
-    For each weight, the session that `open_session` returns solves the problem without the limit.
+    For each weight the limit becomes a term of the objective; the session that `open_session` returns solves
+    this problem.
     """
 
     def __init__(self, open_session: Callable[[Problem], Session], problem: Problem) -> None:

@@ -33,15 +33,15 @@ class Outcome:
     Attributes
     ----------
     result : object
-        The value that the function returned; None if it was killed, raised or died.
+        The value that the function returned; None if it raised an error or its process was killed or died.
     error : Exception or None
         The exception that the function raised.
     timed_out : bool
-        Whether it was killed at its deadline.
+        Whether the process was killed at its deadline.
     exit_code : int or None
         The exit code of a process that ended without a result: minus the number of the signal that killed it.
     seconds : float
-        How long it ran.
+        How long the process ran.
     """
 
     result: Any = None

@@ -167,8 +167,8 @@ class NeutralSVM:
     def feasible(self, z: Floats, nu_plus: float, scores: Floats) -> Floats:
         """Make the dual variables z, (3, n), feasible at nu^+ and return them.
 
-        z is clipped to its bounds (`boxes`); then sum_i a_i = 0, a_i = sum_k z_ki, is restored if b is free.
-        Entries whose move reduces the dual value least, to first order at `scores`, are moved first.
+        z is clipped to its bounds (`boxes`). If b is free, entries are then moved until all entries of z add
+        up to 0; first those whose move reduces the dual value least, to first order at `scores`.
         """
         low, high = self.boxes(nu_plus)
         z = np.clip(z, low, high)

@@ -60,9 +60,10 @@ class Duals(NamedTuple):
 
 
 class Move(NamedTuple):
-    """The direction of one step: kappa, du, over and under of all rows and blocks, each (J, n).
+    """The direction of one step, as four arrays with one entry per block and row, (J, n).
 
-    The equations are in `nerm.solvers.interior_point.passes`.
+    du is the change of the dual variables u, and kappa its derivative in the margins. over and under belong
+    to the multipliers of the bounds of u (`nerm.solvers.interior_point.passes`).
     """
 
     kappa: Floats
@@ -104,7 +105,9 @@ class State:
 class Linearisation:
     """The Newton system at a state, and the sums over rows of each block.
 
-    A = high - u and C = u - low are the distances of u to its bounds.
+    The sums are over rows with weights B, margins m and dual variables u; A = high - u and C = u - low are
+    the distances of u to its bounds, and p^+ and p^- their multipliers
+    (`nerm.solvers.interior_point.passes`).
 
     Attributes
     ----------
@@ -166,13 +169,14 @@ class Arrays:
         The number of single blocks, which come first, and the number K of two-sided terms. Each side of a
         two-sided term has one block or several.
     mass, total
-        (J,): the weight of all rows, and of the rows that a condensed problem keeps.
+        (J,): the sum of the weights of all rows, and of the rows that a condensed problem keeps.
     moving
         (J,): `total` of the blocks whose u is a variable of the method (kind MOVING), else 0.
     ends
         (J,): `moving` times the number of finite bounds of u, each of which has a barrier.
     fixed_gradient
-        (J, d + 1): sum B t u (x, 1) over the rows with fixed u.
+        (J, d + 1): sum B t u (x, 1) over the rows x whose dual variable u is fixed; t is the target, B the
+        weight.
     fixed_conjugate
         (J,): sum B phi*(u) over the rows with fixed u.
     """
@@ -320,7 +324,8 @@ class Arrays:
     def _smooth(self, j: int, state: State, part: slice) -> float:
         """Set u = phi'(m) and kappa = phi''(m) of smooth block j, at the margins m of some rows.
 
-        kappa is at most STEEPEST. Return sum B phi(m) over these rows.
+        u are the dual variables; kappa is at most STEEPEST. Return sum B phi(m) over these rows, whose
+        weights are B.
         """
         atom, m = self.blocks[j].atom, self.data.targets[j, part] * state.scores[part]
         jet = atom.derived.jet(m)

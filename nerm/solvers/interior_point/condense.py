@@ -325,7 +325,7 @@ class WarmStart:
 
         The start is the last solution, or a point on the line through the last two solutions if the primal
         value is lower there. The change of the log weights gives the position on the line. Return None if
-        there is no solution yet, if a weight has changed much, or if the blocks are others and f = 0 has a
+        there is no solution yet, if a weight has changed much, or if the blocks have changed and f = 0 has a
         lower primal value.
         """
         last = self._last

@@ -71,9 +71,10 @@ class GroupNorms:
 
 
 class EuclideanNorms(GroupNorms):
-    """Euclidean norms of groups; groups of one coefficient give the l1 norm.
+    """Euclidean norms of groups of coefficients; groups of one coefficient give the l1 norm.
 
-    The equations are w = t u and t (1 - `|u|^2`) = barrier; t is (G, 1).
+    Each group w_g has dual variables u with the equations w_g = t u and t (1 - `|u|^2`) = barrier. t has one
+    number per group, (G, 1).
     """
 
     def start(self, w: Floats, barrier: Floats) -> None:
@@ -90,7 +91,7 @@ class EuclideanNorms(GroupNorms):
         self.du, self.dt = np.zeros_like(w), np.zeros_like(self.t)
 
     def _set(self, u: Floats) -> None:
-        """Set u and its slack 1 - `|u|^2`, (G, 1)."""
+        """Set the dual variables u and their slack 1 - `|u|^2`, (G, 1)."""
         self.u, self._slack = u, np.maximum(1 - _dot(u, u), TINY)
 
     def curvature(self) -> Floats:
@@ -100,7 +101,7 @@ class EuclideanNorms(GroupNorms):
         return np.asarray((np.eye(self.u.shape[1]) - shares * outer) / self.t[:, :, None])
 
     def _times(self, x: Floats) -> Floats:
-        """Return K x, (G, size)."""
+        """Return K x, (G, size), for the matrix K of `curvature`."""
         return np.asarray((x - self.u * (2 * _dot(self.u, x) / (2 - self._slack))) / self.t)
 
     def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
@@ -129,7 +130,10 @@ class EuclideanNorms(GroupNorms):
         return along, radial + slack * np.maximum(_dot(self.du, self.du) - radial, 0.0)
 
     def follow(self, dw: Floats) -> None:
-        """Set du = K dw + k, and dt from the linearised second equation."""
+        """Set du = K dw + k for a change dw of the coefficients, and the change dt of t.
+
+        dt solves the linearised equation t (1 - `|u|^2`) = barrier.
+        """
         self.du = self._times(dw) + self._aim
         self.dt = (self._target + 2 * self.t * _dot(self.u, self.du)) / self._slack - self.t
 
@@ -158,10 +162,11 @@ class EuclideanNorms(GroupNorms):
 
 
 class MaxNorms(GroupNorms):
-    """l-infinity norms of groups.
+    """l-infinity norms of groups of coefficients.
 
-    The variables are t, (G, 1), and a, b, over = t - w and under = t + w, each (G, size); u = a - b. The
-    equations are in the docstring of the module.
+    Each group w_g of `size` coefficients has dual variables u = a - b with a, b >= 0 and the equations sum a
+    + b = 1 and a_j (t - w_j) = b_j (t + w_j) = barrier / (2 size). The variables are t, (G, 1), and a, b,
+    over = t - w and under = t + w, each (G, size).
     """
 
     def start(self, w: Floats, barrier: Floats) -> None:
@@ -183,7 +188,7 @@ class MaxNorms(GroupNorms):
         self.da, self.db, self.d_over, self.d_under, self.du = (np.zeros_like(w) for _ in range(5))
 
     def _set(self, a: Floats, b: Floats) -> None:
-        """Set a, b and u = a - b.
+        """Set a, b and the dual variables u = a - b.
 
         If sum a + b exceeds 1 in a group, a and b of this group are divided by the sum.
         """
@@ -192,9 +197,10 @@ class MaxNorms(GroupNorms):
         self.u = self.a - self.b
 
     def curvature(self) -> Floats:
-        """Return the matrix K of du = K dw + k, (G, size, size).
+        """Return the matrix K of the step du = K dw + k, (G, size, size).
 
-        K = diag(p + q) - (p - q)(p - q)' / sum (p + q) with p = a / (t - w) and q = b / (t + w).
+        K = diag(p + q) - (p - q)(p - q)' / sum (p + q) with p = a / (t - w) and q = b / (t + w); the class
+        docstring explains a, b and t.
         """
         p, q = self.a / self.over, self.b / self.under
         v, total = p - q, (p + q).sum(axis=1)[:, None, None]
@@ -204,10 +210,10 @@ class MaxNorms(GroupNorms):
         return K
 
     def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
-        """Return the vector k of du = K dw + k, (G, size).
+        """Return the vector k of the step du = K dw + k, (G, size).
 
-        The variables move by different step lengths, which causes errors in over = t - w and under = t + w. k
-        also corrects these errors.
+        k leads to the target barrier (`GroupNorms`). It also corrects the errors in over = t - w and under =
+        t + w, which arise because the variables move by different step lengths.
         """
         k = 2 * self.u.shape[1]
         each, most = target * self.goal / k, limit * self.goal / k
@@ -226,7 +232,7 @@ class MaxNorms(GroupNorms):
         return np.asarray(more / (p + q).sum(axis=1, keepdims=True))
 
     def follow(self, dw: Floats) -> None:
-        """Set the directions of t, a, b, over, under and u for the change dw of w."""
+        """Set the directions of all variables (t, a, b, over, under, u) for the change dw of w."""
         self.dt = self._shift(dw)
         self.da = self._aims[0] - self.a / self.over * (self.dt - dw)
         self.db = self._aims[1] - self.b / self.under * (self.dt + dw)
@@ -300,12 +306,15 @@ class NormDuals:
 
     @property
     def gradient(self) -> Floats:
-        """The gradient sum omega u of the norms, (d,)."""
+        """The gradient of the norms, (d,): the sum of omega u over all groups.
+
+        omega is the weight of a group and u are its dual variables.
+        """
         return self._spread([each.u for each in self._kinds])
 
     @property
     def next_gradient(self) -> Floats:
-        """The gradient sum omega (u + du) after a full step, (d,)."""
+        """The gradient of the norms after a full step, (d,): the sum of omega (u + du) over all groups."""
         return self._spread([each.u + each.du for each in self._kinds])
 
     @property

@@ -51,9 +51,10 @@ options = {
 
 @numba.njit(**options)
 def block_ends(table, j):  # type: ignore[no-untyped-def]
-    """Return linear, quadratic, low and high of the conjugate of block j, and two flags.
+    """Return linear, quadratic, low and high of block j, and two flags.
 
-    The flags say whether a barrier keeps the dual variable u above low and below high.
+    The conjugate of the block is linear u + quadratic u^2 / 2 on [low, high]. The flags say whether a barrier
+    keeps the dual variable u above low and below high.
     """
     lo, hi, moves = table[j, LOW], table[j, HIGH], table[j, KIND] == MOVING
     return table[j, LINEAR], table[j, QUADRATIC], lo, hi, moves and isfinite(lo), moves and isfinite(hi)
@@ -61,7 +62,7 @@ def block_ends(table, j):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def _rows(data, duals, move, j, part):  # type: ignore[no-untyped-def]
-    """Return t, B, u, p^+, p^-, kappa, du, over and under of some rows of block j."""
+    """Return the arrays of some rows of block j: t, B, u, p^+, p^-, kappa, du, over and under."""
     targets, weights, _ = data
     u, upper, lower = duals
     kappa, du, over, under = move
@@ -150,7 +151,7 @@ def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
-    """Return sum_i B_ji phi_j(m_ji) of every block j, (J,).
+    """Return sum_i B_ji phi_j(m_ji) of every block j, (J,), at the margins m_ji = t_ji f_i.
 
     The values of smooth blocks are not valid; the caller, `Arrays.values`, replaces them.
     """
@@ -192,11 +193,11 @@ def direct(data, duals, move, nu, change, corrected, start, stop):  # type: igno
 
 @numba.njit(**options)
 def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # type: ignore[no-untyped-def]
-    """Set over, under and the row vector h of the corrected step from the affine du.
+    """Compute over, under and the row vector h of the corrected step from the affine step.
 
-    h_i = sum over the blocks j of B_ji t_ji (nu_j kappa_ji rho_ji + dnu_j du_ji) is written to `out`. The
-    second-order terms are s^+ = du dp^+ and s^- = -du dp^-, where dp^+ and dp^- are the changes of p^+ and
-    p^- in the affine step. They are clipped to [-limit, limit].
+    `move` holds du of the affine step. Its second-order terms are s^+ = du dp^+ and s^- = -du dp^-, where
+    dp^+ and dp^- are the changes of p^+ and p^- in the affine step; they are clipped to [-limit, limit]. h_i,
+    written to `out`, is the sum over the blocks j of B_ji t_ji (nu_j kappa_ji rho_ji + dnu_j du_ji).
 
     Return the part of the change of each block's value that does not depend on the change of the scores,
     (J,).
@@ -321,7 +322,10 @@ def _share(z, m):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def distance(k, q, barrier):  # type: ignore[no-untyped-def]
-    """Return the positive root s of q s^2 + k s = barrier."""
+    """Return the positive root s of q s^2 + k s = barrier.
+
+    On the central path, s is the distance of a dual variable to its bound.
+    """
     root = np.sqrt(k * k + 4.0 * q * barrier)
     return 2.0 * barrier / (k + root) if k > 0 else (root - k) / (2.0 * q)
 
