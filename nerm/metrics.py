@@ -15,7 +15,7 @@ scorers, `Problem.neutralize`, the classifiers and the command line read.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -23,13 +23,21 @@ import numpy as np
 from scipy.special import entr, rel_entr
 
 from nerm import weights as neutrality_weights
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.signs import sign
-from nerm.typing import Bools, Floats
-from nerm.validation import as_labels, as_scores, as_weights, check_known
+from nerm.typing import Bools, Floats, Ints
+from nerm.validation import as_labels, as_nonnegative, as_scores, as_values, as_weights, check_known, distinct
 from nerm.viewpoint import as_numbers, as_sides
 
-__all__ = ["METRICS", "Metric", "Report", "make_neutrality_scorer", "relaxed_neutrality_risk", "report"]
+__all__ = [
+    "METRICS",
+    "Metric",
+    "Report",
+    "best_threshold",
+    "make_neutrality_scorer",
+    "relaxed_neutrality_risk",
+    "report",
+]
 
 _Function = TypeVar("_Function", bound=Callable[..., float])
 
@@ -101,8 +109,9 @@ class Metric:
     def parts(self, y: Floats, scores: Floats, viewpoint: Floats, sample_weight: Floats) -> list[float]:
         """Return the signed parts of the measure, one per entry of `weights`; all arguments are (n,).
 
-        A part is positive if the predictions tend to agree with the viewpoint. The measure is the part with
-        the largest absolute value. A custom measure has one part, its value.
+        A part is positive if the predictions tend to agree with the viewpoint. The distance of the measure
+        from its `best` value is the largest absolute value of a part. A custom measure has one part, its
+        value.
         """
         if self.is_custom:
             value = float(self.function(y, scores, viewpoint))
@@ -114,8 +123,31 @@ class Metric:
         signed = [_agreement(name, y, scores, v, sample_weight) for name in self.weights]
         if self.is_agreement:
             return signed
-        size = self.value(y=y, scores=scores, viewpoint=v, sample_weight=sample_weight)
+        size = abs(self.value(y=y, scores=scores, viewpoint=v, sample_weight=sample_weight) - self.best)
         return [float(np.copysign(size, signed[0]))]
+
+    def allowance(self, limit: float) -> float:
+        """Return the largest distance from `best` that a limit allows.
+
+        >>> METRICS["calders_verwer_score"].allowance(0.02), METRICS["selection_rate_ratio"].allowance(0.75)
+        (0.02, 0.25)
+        """
+        return abs(limit - self.best)
+
+    def measured(self, parts: Sequence[float] | Floats) -> float:
+        """Return the value of the measure, given its parts; with its sign if it has a single part."""
+        largest = float(max(parts, key=abs))
+        if self.best:
+            return self.best - abs(largest)
+        return largest if len(parts) == 1 else abs(largest)
+
+    def condition(self, limit: float) -> str:
+        """Return the condition that a limit states, as text.
+
+        >>> METRICS["selection_rate_ratio"].condition(0.8)
+        'selection_rate_ratio >= 0.8'
+        """
+        return f"{self.name} >= {limit:g}" if self.best else f"|{self.name}| <= {limit:g}"
 
 
 #: Every measure by name, in the order of the report.
@@ -285,6 +317,31 @@ def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None)
 
 
 @measure(
+    "lowest by highest positive rate",
+    "balanced",
+    option="rate-ratio",
+    words="ratio of positive rates",
+    best=1.0,
+    is_agreement=False,
+)
+def selection_rate_ratio(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
+    """Return the lowest positive rate of a group divided by the highest, in [0, 1].
+
+    The four-fifths rule asks for at least 0.8. The viewpoint may have any number of groups (strings or
+    integers). If no row is predicted positive, 0/0 counts as 1. All arguments are (n,).
+
+    Examples
+    --------
+    >>> selection_rate_ratio([1.0, 1.0, 1.0, -1.0, 1.0, 1.0], ["a", "a", "b", "b", "c", "c"])
+    0.5
+    """
+    f, w = _scored(scores, sample_weight)
+    groups = group_codes(viewpoint, len(f), w)
+    rates = np.bincount(groups, w * (f > 0)) / np.bincount(groups, w)
+    return float(rates.min() / rates.max()) if rates.max() > 0 else 1.0
+
+
+@measure(
     "mutual information of prediction and viewpoint",
     "balanced",
     option="npi",
@@ -394,6 +451,207 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
     return float(max(plus, minus) / w.sum())
 
 
+@dataclass(frozen=True, eq=False)
+class Thresholds:
+    """Every threshold of some scores that gives different predictions, with what follows from each.
+
+    A row is predicted positive if its score exceeds the threshold. There are m thresholds, in decreasing
+    order: the first predicts no row positive, the last predicts all rows positive.
+
+    Attributes
+    ----------
+    thresholds, accuracy : (m,) arrays
+        The thresholds, each halfway between two scores, and the accuracy of their predictions.
+    parts : (m, number of parts) array
+        The parts of the measure (see `Metric.parts`), for each viewpoint.
+    rates : (m, number of groups) array
+        The positive rates of the groups, for each viewpoint.
+
+    """
+
+    thresholds: Floats
+    accuracy: Floats
+    parts: Floats
+    rates: Floats
+
+    @property
+    def distance(self) -> Floats:
+        """The distance of the measure from its best value, (m,)."""
+        return np.abs(self.parts).max(axis=1)
+
+    def best(self, most: float, among: Bools, least: float = 0.0) -> int | None:
+        """Return the index of the most accurate threshold that is admissible; None if there is none.
+
+        Admissible: the distance is at least `least` and at most `most`, and `among`, (m,), is True. Of
+        equally accurate thresholds, the one closest to 0 is returned.
+        """
+        rounding = 8 * np.finfo(float).eps
+        distance = self.distance
+        found = np.flatnonzero((distance <= most + rounding) & (distance >= least) & among)
+        if not len(found):
+            return None
+        top = found[self.accuracy[found] >= self.accuracy[found].max() - rounding]
+        return int(top[np.abs(self.thresholds[top]).argmin()])
+
+
+def thresholds(
+    scores: Floats, y: Floats, groups: Sequence[Ints], metric: Metric, weight: Floats, views: Any = ()
+) -> Thresholds:
+    """Return all thresholds of the scores by one sorted sweep, in O(n log n) time.
+
+    Scores that differ by rounding only count as equal, because no threshold separates them reliably.
+
+    Parameters
+    ----------
+    scores, y, weight : (n,) arrays
+        The scores, the labels -1 and +1, and the row weights, all positive.
+    groups : sequence of (n,) arrays of int
+        The group of each row, 0 .. k - 1, for each viewpoint.
+    metric : Metric
+        The measure. If it is no function of the positive rates by label and group, it is computed at 0 and
+        at `SOME_THRESHOLDS` of the thresholds, and the others are left out.
+    views : sequence of (n,) arrays
+        The viewpoints as numbers, for a measure of this kind.
+
+    """
+    order = np.argsort(-scores, kind="stable")
+    ranked = scores[order]
+    rounding = 1e-12 * max(abs(ranked[0]), abs(ranked[-1]))
+    at = np.concatenate([[0], np.flatnonzero(-np.diff(ranked) > rounding) + 1, [len(ranked)]])
+    edges = np.concatenate([[ranked[0] + 1.0 + abs(ranked[0])], ranked[at[1:-1]], [-np.inf]])
+    above = np.concatenate([[np.inf], ranked[at[1:] - 1]])
+    cuts = above / 2 + edges / 2
+    cuts[0], cuts[-1] = edges[0], ranked[-1] - 1.0 - abs(ranked[-1])
+    # Of the thresholds that predict as 0 does, take 0 itself.
+    zero = (edges <= 0) & (above > 0)
+    cuts[zero] = 0.0
+
+    def counted(rows: Floats) -> Floats:
+        """Return the sums over the rows that each threshold predicts positive, (m, ...)."""
+        sums = np.cumsum(rows[order], axis=0)
+        return np.concatenate([np.zeros((1, *sums.shape[1:])), sums])[at]
+
+    right = counted(weight * y)
+    accuracy = (right + weight[y < 0].sum()) / weight.sum()
+    parts, rates = [], []
+    for codes in groups:
+        cells = np.zeros((len(y), codes.max() + 1, 2))
+        cells[np.arange(len(y)), codes, (y > 0).astype(int)] = weight
+        yes, total = counted(cells), cells.sum(axis=0)
+        shares = yes.sum(axis=2) / total.sum(axis=1)
+        rates.append(shares)
+        if metric.is_custom or (not metric.is_agreement and not metric.best):
+            continue
+        if metric.best:
+            highest = shares.max(axis=1)
+            ratio = np.divide(shares.min(axis=1), highest, out=np.ones(len(cuts)), where=highest > 0)
+            parts.append(np.copysign(1.0 - ratio, shares[:, -1] - shares[:, 0]))
+        else:
+            parts += [_part_of_counts(name, yes, total) for name in metric.weights]
+    table = Thresholds(cuts, accuracy, np.column_stack(parts or [cuts]), np.concatenate(rates, axis=1))
+    return table if parts else _at_some(table, scores, y, metric, weight, views)
+
+
+SOME_THRESHOLDS = 100
+
+
+def _at_some(
+    table: Thresholds, scores: Floats, y: Floats, metric: Metric, weight: Floats, views: Sequence[Floats]
+) -> Thresholds:
+    """Return some of the thresholds, with the parts of a measure that is computed from the rows."""
+    some = np.unique(np.linspace(0, len(table.thresholds) - 1, SOME_THRESHOLDS).astype(int))
+    some = np.union1d(some, np.flatnonzero(table.thresholds == 0))
+    parts = [
+        np.concatenate([metric.parts(y, scores - t, v, weight) for v in views])
+        for t in table.thresholds[some].tolist()
+    ]
+    return Thresholds(table.thresholds[some], table.accuracy[some], np.array(parts), table.rates[some])
+
+
+def _part_of_counts(weights: str, yes: Floats, total: Floats) -> Floats:
+    """Return one signed part of a measure at every threshold, (m,).
+
+    `yes`, (m, k, 2), has the weight of the rows that are predicted positive, by group and label; `total`,
+    (k, 2), that of all rows. With two groups the part is the weighted agreement of `Metric`; with more it is
+    the largest difference between two of them.
+    """
+    if weights == "uniform":
+        if total.shape[0] > 2:
+            must = "C_sgn must be measured on two groups"
+            do = "Compare one group with the rest, or use another measure"
+            raise InvalidInputError(must, f"{total.shape[0]} groups", do)
+        margins = 2 * yes.sum(axis=2) - total.sum(axis=1)
+        return np.asarray(margins @ np.array([-1.0, 1.0])[-len(total) :] / total.sum())
+    label = {"balanced": slice(None), "equal_opportunity": slice(1, 2), "predictive_equality": slice(1)}
+    size = total[:, label[weights]].sum(axis=1)
+    if len(size) < 2 or (size == 0).any():
+        must = f"two groups must have rows for the weights {weights!r}"
+        do = "Use data where both groups are seen, or another measure"
+        raise UndefinedMeasureError(must, f"{np.count_nonzero(size)} group", do)
+    rate = yes[:, :, label[weights]].sum(axis=2) / size
+    return np.asarray(rate[:, 1] - rate[:, 0] if rate.shape[1] == 2 else np.ptp(rate, axis=1))
+
+
+def best_threshold(
+    scores: Any,
+    y: Any,
+    viewpoint: Any,
+    limit: float,
+    measure: Any = "calders_verwer_score",
+    sample_weight: Any = None,
+    *,
+    keep: Any = 0.0,
+) -> float:
+    """Return the most accurate threshold of the scores within a limit on a measure.
+
+    ``max over t of accuracy(f > t)  subject to  measure(f > t) within the limit, positive rates >= keep``
+
+    All thresholds are compared, exactly: one sorted sweep in O(n log n) time. Rows with equal scores are
+    never separated. Subtract the threshold from the scores, or from the intercept of a model.
+
+    Parameters
+    ----------
+    scores, y, sample_weight : (n,) arrays
+        The scores, the labels (two values, the larger is positive), and the row weights, 1 by default.
+    viewpoint : (n,) array, or a dict or DataFrame of several
+        The groups; for several viewpoints the worst measure counts. With more than two groups (strings or
+        integers) a difference is the largest between any two groups.
+    limit : float
+        The largest absolute value of the measure; for "selection_rate_ratio" its smallest value.
+    measure : str or callable
+        As for `nerm.Problem.neutralize`.
+    keep : float or array
+        The least positive rate of every group, or one number per group in the order of their values.
+
+    Raises
+    ------
+    NotNeutralError
+        If no threshold is admissible.
+
+    Examples
+    --------
+    >>> scores, y, v = [0.9, 0.8, 0.7, 0.3, 0.2, 0.1], [1, 1, 1, 1, -1, -1], [1, 1, 1, -1, -1, -1]
+    >>> t = best_threshold(scores, y, v, 0.4, keep=0.1)
+    >>> round(t, 6), round(calders_verwer_score(np.array(scores) - t, v), 4)
+    (0.15, 0.3333)
+    """
+    f, w = _scored(scores, sample_weight)
+    metric, labels, used = as_metric(measure), _labels(y, len(f)), w > 0
+    several = isinstance(viewpoint, Mapping) or (hasattr(viewpoint, "items") and np.ndim(viewpoint) == 2)
+    views = [column for _, column in viewpoint.items()] if several else [viewpoint]
+    groups = [group_codes(view, len(f), w)[used] for view in views]
+    numbers = [sign(codes - 0.5) for codes in groups]
+    found = thresholds(f[used], labels[used], groups, metric, w[used], numbers)
+    kept = (found.rates >= keep).all(axis=1)
+    best = found.best(metric.allowance(as_nonnegative(limit, "limit")), kept)
+    if best is None:
+        nearest = found.distance[kept].min(initial=np.inf)
+        failed = f"No threshold gives {metric.condition(limit)} and keeps the positive rates"
+        closest = f"The closest distance of {metric.name} from {metric.best:g} is {nearest:.4g}"
+        raise NotNeutralError(failed, closest, (("limit", "change"), ("keep", "lower")))
+    return float(found.thresholds[best])
+
+
 class Report(dict[str, float]):
     """A dict of quality and neutrality measures by name; it prints as a table.
 
@@ -459,6 +717,7 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
       neutrality_risk                   0.5000  C_sgn = |mean(sign f sign v)|; uncentred
       neutrality_risk_if_independent    0.0000  what C_sgn would be under independence
       calders_verwer_score              0.5000  P(+1 | v=+1) - P(+1 | v=-1): demographic parity
+      selection_rate_ratio              0.5000  lowest by highest positive rate
       normalized_prejudice_index        0.3456  mutual information of prediction and viewpoint
       equal_opportunity_difference   undefined  some row must have viewpoint -1 and y = +1
       predictive_equality_difference undefined  some row must have viewpoint +1 and y = -1
@@ -554,6 +813,22 @@ def _aligned(scores: Any, viewpoint: Any, sample_weight: Any) -> tuple[Floats, F
     """Check scores, viewpoint and weights, and return them, (n,) each; the viewpoint is -1 or +1."""
     f, w = _scored(scores, sample_weight)
     return f, as_sides(viewpoint, len(f), w > 0), w
+
+
+def group_codes(viewpoint: Any, n: int, weight: Floats) -> Ints:
+    """Return the group of each row as a number 0 .. k - 1, (n,).
+
+    More than two strings or integers are as many groups, in sorted order. Everything else is two groups
+    (`nerm.viewpoint.as_sides`). Only rows of positive weight define groups; others get the number 0.
+    """
+    values = as_values(viewpoint, n, "viewpoint")
+    seen = distinct(values[weight > 0], "viewpoint")
+    if len(seen) > 2 and np.array(seen.tolist()).dtype.kind != "f":
+        codes = np.searchsorted(seen, values).clip(max=len(seen) - 1)
+    else:
+        codes = (as_sides(viewpoint, n, weight > 0) > 0).astype(int)
+    _, codes = np.unique(np.where(weight > 0, codes, codes[weight > 0][0]), return_inverse=True)
+    return codes
 
 
 def _labels(y: Any, n: int) -> Floats:
