@@ -347,7 +347,7 @@ class _Reader:
             raise ValueError(solution.intercept)
         if not len(problem.y):
             return solution
-        value = problem.evaluate(solution.coef, solution.intercept)
+        value = problem.evaluate(solution.coef, solution.intercept + solution.threshold)
         another = _another(*self._own) if self._own else ValueError("objective")
         if not _alike(*([term.value for term in v.terms] for v in (value, solution.objective))):
             raise another

@@ -16,7 +16,7 @@ scorers, `Problem.neutralize`, the classifiers and the command line read.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -120,7 +120,7 @@ class Metric:
                 raise InvalidInputError(must, f"{value:g}", "Check it on these scores")
             return [value]
         v = sign(viewpoint)
-        signed = [_agreement(name, y, scores, v, sample_weight) for name in self.weights]
+        signed = [agreement(name, y, scores, v, sample_weight) for name in self.weights]
         if self.is_agreement:
             return signed
         size = abs(self.value(y=y, scores=scores, viewpoint=v, sample_weight=sample_weight) - self.best)
@@ -191,7 +191,7 @@ def moved_by(weights: str) -> Metric:
     return found[weights]
 
 
-def _agreement(weights: Any, y: Floats | None, scores: Floats, v: Floats, s: Floats) -> float:
+def agreement(weights: Any, y: Floats | None, scores: Floats, v: Floats, s: Floats) -> float:
     """Return the weighted agreement (1/n) sum_i u_i sign f_i v_i for v of -1 and +1.
 
     The row weights are s. Except for uniform weights it is computed as the difference of the positive rates
@@ -466,6 +466,8 @@ class Thresholds:
         The parts of the measure (see `Metric.parts`), for each viewpoint.
     rates : (m, number of groups) array
         The positive rates of the groups, for each viewpoint.
+    share : (m,) array
+        The positive rate of all rows.
 
     """
 
@@ -473,6 +475,17 @@ class Thresholds:
     accuracy: Floats
     parts: Floats
     rates: Floats
+    share: Floats
+
+    def at(self, places: Any) -> "Thresholds":
+        """Return some of the thresholds, given by their indices."""
+        fields = self.thresholds, self.accuracy, self.parts, self.rates, self.share
+        return Thresholds(*(values[places] for values in fields))
+
+    @property
+    def at_zero(self) -> "Thresholds":
+        """The threshold 0 alone, or the closest to it."""
+        return self.at([int(np.abs(self.thresholds).argmin())])
 
     @property
     def distance(self) -> Floats:
@@ -518,13 +531,10 @@ def thresholds(
     ranked = scores[order]
     rounding = 1e-12 * max(abs(ranked[0]), abs(ranked[-1]))
     at = np.concatenate([[0], np.flatnonzero(-np.diff(ranked) > rounding) + 1, [len(ranked)]])
-    edges = np.concatenate([[ranked[0] + 1.0 + abs(ranked[0])], ranked[at[1:-1]], [-np.inf]])
-    above = np.concatenate([[np.inf], ranked[at[1:] - 1]])
-    cuts = above / 2 + edges / 2
-    cuts[0], cuts[-1] = edges[0], ranked[-1] - 1.0 - abs(ranked[-1])
-    # Of the thresholds that predict as 0 does, take 0 itself.
-    zero = (edges <= 0) & (above > 0)
-    cuts[zero] = 0.0
+    above, below = np.append(np.inf, ranked[at[1:] - 1]), np.append(ranked[at[:-1]], -np.inf)
+    cuts = above / 2 + below / 2
+    cuts[0], cuts[-1] = below[0] + 1.0 + abs(below[0]), above[-1] - 1.0 - abs(above[-1])
+    cuts[(below <= 0) & (above > 0)] = 0.0  # of the thresholds that predict as 0 does, take 0 itself
 
     def counted(rows: Floats) -> Floats:
         """Return the sums over the rows that each threshold predicts positive, (m, ...)."""
@@ -548,11 +558,13 @@ def thresholds(
             parts.append(np.copysign(1.0 - ratio, shares[:, -1] - shares[:, 0]))
         else:
             parts += [_part_of_counts(name, yes, total) for name in metric.weights]
-    table = Thresholds(cuts, accuracy, np.column_stack(parts or [cuts]), np.concatenate(rates, axis=1))
+    share = counted(weight) / weight.sum()
+    measured, groupwise = np.column_stack(parts or [cuts]), np.concatenate(rates, axis=1)
+    table = Thresholds(cuts, accuracy, measured, groupwise, share)
     return table if parts else _at_some(table, scores, y, metric, weight, views)
 
 
-SOME_THRESHOLDS = 100
+SOME_THRESHOLDS = 1000
 
 
 def _at_some(
@@ -565,7 +577,7 @@ def _at_some(
         np.concatenate([metric.parts(y, scores - t, v, weight) for v in views])
         for t in table.thresholds[some].tolist()
     ]
-    return Thresholds(table.thresholds[some], table.accuracy[some], np.array(parts), table.rates[some])
+    return replace(table.at(some), parts=np.array(parts))
 
 
 def _part_of_counts(weights: str, yes: Floats, total: Floats) -> Floats:
@@ -843,11 +855,11 @@ def _labels(y: Any, n: int) -> Floats:
 
 
 def _rate_difference(weights: str, y: Any, scores: Any, viewpoint: Any, sample_weight: Any) -> float:
-    """Return the difference of positive rates that `_agreement` computes for these named weights."""
+    """Return the difference of positive rates that `agreement` computes for these named weights."""
     f, v, w = _aligned(scores, viewpoint, sample_weight)
     labels = None if y is None else _labels(y, len(f))
     try:
-        return _agreement(weights, labels, f, v, w)
+        return agreement(weights, labels, f, v, w)
     except InvalidInputError as error:
         must, got, _ = error.parts
         do = "Use data where both groups are seen, or another measure"

@@ -32,6 +32,7 @@ from nerm.bounds.guarantee import guarantee as guarantee
 from nerm.bounds.theorems import FitFacts as FitFacts
 from nerm.bounds.theorems import holdout_neutrality_bound as holdout_neutrality_bound
 from nerm.bounds.theorems import holdout_parity_bound as holdout_parity_bound
+from nerm.bounds.theorems import holdout_ratio_bound as holdout_ratio_bound
 from nerm.bounds.theorems import neutrality_bound as neutrality_bound
 from nerm.bounds.theorems import optimal_neutrality_bound as optimal_neutrality_bound
 from nerm.bounds.theorems import risk_bound as risk_bound
@@ -44,6 +45,7 @@ __all__ = [
     "guarantee",
     "holdout_neutrality_bound",
     "holdout_parity_bound",
+    "holdout_ratio_bound",
     "intercept_radius",
     "neutrality_bound",
     "norm_radius",

@@ -170,6 +170,9 @@ class Solution:
         Solver, version, iterations, seconds, and the status that the solver reported, which is not trusted.
     tol : float
         The tolerance: the target of the relative gap.
+    threshold : float
+        The decision threshold that was subtracted from the intercept, 0 by default. Objective, multipliers
+        and certificate are about the intercept before, ``intercept + threshold``.
 
     >>> import nerm
     >>> X, y, v = [[1.0], [2.0], [-1.0], [-2.0]], ["no", "no", "yes", "yes"], [1, -1, 1, -1]
@@ -193,6 +196,14 @@ class Solution:
     certificate: Certificate
     stats: Stats
     tol: float
+    threshold: float = 0.0
+
+    def shifted(self, threshold: float) -> Solution:
+        """Return the solution with a decision threshold: f(x) - threshold in place of f(x).
+
+        The certificate stays that of the ranking: of (coef, intercept) before the threshold.
+        """
+        return replace(self, intercept=self.intercept - threshold, threshold=self.threshold + threshold)
 
     def decision_function(self, X: Any) -> Floats:
         """Return f(x) for new rows, (m,).
@@ -282,6 +293,10 @@ class Solution:
                 repr(self.objective),
                 *self._limits(),
                 f"certificate: {self.certificate} (tolerance {self.tol:g})",
+                *(
+                    [f"threshold {self.threshold:.6g}, which the certificate is not about"]
+                    * bool(self.threshold)
+                ),
             ]
         )
 
@@ -375,8 +390,9 @@ def recertified(solution: Solution, coef: Floats | None = None) -> Solution:
     tolerance by rounding errors only, because another processor may round sums differently.
     """
     coef = solution.coef if coef is None else coef
-    value = solution.problem.evaluate(coef, solution.intercept)
-    certificate = solution.problem.certify(coef, solution.intercept, solution.multipliers)
+    certified = solution.intercept + solution.threshold
+    value = solution.problem.evaluate(coef, certified)
+    certificate = solution.problem.certify(coef, certified, solution.multipliers)
     status = solution.status
     allowed = solution.tol * certificate.size + 2 * certificate.slack
     if status is Status.OPTIMAL and not certificate.relative_gap * certificate.size <= allowed:

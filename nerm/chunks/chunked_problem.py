@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from nerm.atoms.losses import Hinge, Logistic
 from nerm.certify.certificate import Certificate, from_bounds
@@ -21,18 +20,19 @@ from nerm.certify.multipliers import Multipliers
 from nerm.certify.rounding import rounding_of_sums
 from nerm.certify.solution import Solution, Stats, certify_bounds
 from nerm.chunks import kinks, newton
-from nerm.chunks.coding import LABELS, VIEWS, Terms
-from nerm.chunks.passes import Progress, mark_of, numbered, save_state, saved_state
+from nerm.chunks.coding import Terms
+from nerm.chunks.passes import Progress, counted, mark_of, numbered, save_state, saved_state, signs_of
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
+from nerm.metrics import SOME_THRESHOLDS, Thresholds, thresholds
 from nerm.model.blocks import ObjectiveValue, objective_value, two_sided
 from nerm.model.expressions import Neutrality, Objective, Risk
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
 from nerm.model.problem import Problem, check_hypothesis, without_rows
-from nerm.neutralize.neutralizing import answers, measured_on, search_for
+from nerm.neutralize.neutralizing import answers, measured_on, search_for, surrogates_of
 from nerm.neutralize.search import Search, with_named_weights
-from nerm.neutralize.surrogates import surrogates_of
 from nerm.neutralize.target import History, Neutralized, Target
+from nerm.signs import sign
 from nerm.solvers import clock
 from nerm.solvers.progress import print_line
 from nerm.typing import Floats
@@ -133,6 +133,7 @@ class ChunkedProblem:
         prefer: Any = "accuracy",
         keep: float = 0.5,
         random_state: int = 0,
+        groups: str = "each",
         verbose: bool = False,
     ) -> Neutralized:
         """Return the best solution whose measured neutrality on all rows is within a limit.
@@ -141,7 +142,7 @@ class ChunkedProblem:
 
         Parameters
         ----------
-        limit, measure, tol, on, prefer, keep, random_state, verbose
+        limit, measure, tol, on, prefer, keep, random_state, groups, verbose
             As for `nerm.Problem.neutralize`; `measure` is one of `nerm.metrics`.
         surrogate : "auto", MarginFunction, or a list of these
             psi; "auto" is the hinge if the loss is piecewise linear, and the logistic function if it is
@@ -157,8 +158,11 @@ class ChunkedProblem:
         """
         if isinstance(surrogate, str) and surrogate == "auto":
             surrogate = Hinge() if self.method is kinks else Logistic()
-        surrogates, first = surrogates_of(surrogate), None
-        target = Target(limit, measure, tol, surrogates, prefer, keep, random_state, verbose=verbose)
+        surrogates, first = surrogates_of(surrogate, self.sample), None
+        target = Target(limit, measure, tol, surrogates, prefer, keep, random_state, groups, verbose=verbose)
+        if target.groups != "each":
+            must = "a limit on chunks must be about the groups of each viewpoint"
+            raise UnsupportedProblemError(must, f"groups={groups!r}", "Make one viewpoint of the combinations")
         if target.metric.is_custom:
             must = "a measure on chunks must be one of nerm.metrics"
             raise InvalidInputError(must, repr(target.metric.name), "Use one of its names")
@@ -170,14 +174,11 @@ class ChunkedProblem:
             (found,) = answers([rough])
             surrogates = [found.surrogate]
             first = found.eta if isinstance(found.eta, float) and found.eta > 0 else None
-        given = small, target, rough.viewpoints, rough.row_weight, rough.used, first
-        search = ChunkedSearch(*given, history=History(rows=rough.history.rows), whole=self)
-        elsewhere = measured_on(on, small, search.metric, search.viewpoints)
-        search.measured = elsewhere or search.measured_on_all_rows
-        candidate = search.find(surrogates[0])
-        if candidate is None:
-            raise search.error(surrogates)
-        return search.answer(candidate, surrogates[0], pd.DataFrame())
+        given = rough.problem, replace(target, surrogate=surrogates[0]), rough.groups, rough.row_weight
+        history = History(rows=rough.history.rows)
+        search = ChunkedSearch(*given, first=first, history=history, whole=self)
+        search.on = measured_on(on, small, target)
+        return answers([search])[0]
 
     def sweep(self, work: Callable[[Any], Any]) -> Any:
         """Do one pass: return the sum of work(chunk) over all chunks.
@@ -423,33 +424,46 @@ class ChunkedSearch(Search):
     whole: Any = None
 
     def objective(self, surrogate: Any, weights: Floats) -> Objective:
-        """Return the objective with one one-sided term per part of the measure.
+        """Return the objective with the one-sided terms.
 
         The neutrality weights of its terms are names, because an array would fit the rows of the sample only.
         """
-        names = list(self.metric.weights) * len(self.viewpoints)
-        return with_named_weights(super().objective(surrogate, weights), names)
+        return with_named_weights(super().objective(surrogate, weights), [kind for _, kind, _ in self.terms])
 
-    def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
+    def solution(self, objective: Objective, tol: float, near: Any = None, steps: int = 1) -> Solution:
         """Solve on all rows."""
-        at = None if start is None else (start.coef, start.intercept)
         file = numbered(self.whole.chunks.checkpoint, len(self.history.candidates))
-        return self.whole.with_objective(objective).solve(tol=self.target.tol, start=at, checkpoint=file)
+        return self.whole.with_objective(objective).solve(tol=tol, start=near, checkpoint=file)
 
     def scores(self, solution: Solution) -> Floats:
         """Return the scores of the sample."""
         return self.problem.hypothesis.scores(solution.coef, solution.intercept)
 
-    def measured_on_all_rows(self, solution: Solution) -> Floats:
-        """Return the signed parts of the measure on all rows.
+    def table(self, solution: Solution, scores: Floats) -> Thresholds:
+        """Return thresholds with their measures on all rows, after one pass.
 
-        They are computed from the counts of decisions in ``solution.stats.details``.
+        The thresholds are 0 and those halfway between some scores of the sample.
         """
-        names, decisions = list(self.whole.terms.coding.groups), solution.stats.details["decisions"]
-        y, v, f = np.repeat(LABELS, 2), np.repeat(VIEWS, 2), np.tile([-1.0, 1.0], 4)
-        found = []
-        for name in self.viewpoints:
-            weight = decisions[1 + names.index(name)].ravel()
-            there = weight > 0
-            found += self.metric.parts(y[there], f[there], v[there], weight[there])
-        return np.array(found)
+        if self.on is not None:
+            return super().table(solution, scores)
+        cuts = np.unique(np.quantile(scores, np.linspace(0, 1, SOME_THRESHOLDS)))
+        edges = np.union1d(0.5 * (cuts[1:] + cuts[:-1]), 0.0)
+        whole, at = self.whole, (solution.coef, solution.intercept)
+        counts = whole.sweep(partial(counted, terms=whole.terms, at=at, edges=edges)).values
+        interval, label, signs = np.nonzero(counts)
+        codes = []
+        for groups in self.groups:
+            group = np.full(counts.shape[2], groups.codes[-1])
+            group[signs_of(whole.sample.viewpoints)] = groups.codes
+            codes.append(group[signs])
+        weight, y = counts[interval, label, signs], (2 * label - 1).astype(float)
+        names = list(whole.sample.viewpoints)
+        views = [sign((signs >> names.index(name)) % 2 - 0.5) for g in self.groups for name in g.views]
+        found = thresholds((interval + 1).astype(float), y, codes, self.metric, weight, views)
+        # The threshold j + 1/2 of these numbers is the edge j - 1. The first and last are beyond all scores.
+        beyond = 1e3 * (1.0 + np.abs(scores).max())
+        ends = np.concatenate([[-beyond], edges, [beyond]])
+        cuts = ends[np.clip(np.ceil(found.thresholds).astype(int) - 1, 0, len(edges) + 1)]
+        zero = weight[interval > np.searchsorted(edges, 0.0)].sum() / weight.sum()
+        cuts[np.abs(found.share - zero).argmin()] = 0.0
+        return replace(found, thresholds=cuts)

@@ -65,6 +65,30 @@ def evaluated(
 
 
 @dataclass(frozen=True, eq=False)
+class ScoreCounts(Sums):
+    """The weight of rows by interval of scores, label and signs of the viewpoints, in `values`.
+
+    The shape of `values` is (number of edges + 1, 2, 2^K) for K viewpoints.
+    """
+
+
+def counted(raw: ChunkRows, terms: Terms, at: Hypothesis, edges: Floats) -> ScoreCounts:
+    """Count the rows of a raw chunk between edges of scores; interval j is where j edges are below f."""
+    rows = terms.coding.read(raw)
+    weight = rows.sample_weight if terms.weighted else np.ones(rows.n)
+    interval = np.searchsorted(edges, rows.X @ at[0] + at[1], side="left")
+    shape = len(edges) + 1, 2, 2 ** len(rows.viewpoints)
+    cell = np.ravel_multi_index((interval, (rows.y > 0).astype(int), signs_of(rows.viewpoints)), shape)
+    counts = np.bincount(cell, weight, int(np.prod(shape))).astype(float)
+    return ScoreCounts(counts.reshape(shape), np.zeros(0), rows.n)
+
+
+def signs_of(viewpoints: Any) -> Any:
+    """Return the signs of several viewpoints as one number per row, (n,): bit k is set where v_k > 0."""
+    return np.sum([2**k * (v > 0) for k, v in enumerate(viewpoints.values())], axis=0).astype(int)
+
+
+@dataclass(frozen=True, eq=False)
 class Progress:
     """The state of a fit after some passes.
 

@@ -47,7 +47,7 @@ from nerm.estimators.limits import neutralized, rows_to_learn_from, target_of
 from nerm.metrics import as_metric
 from nerm.model import kernels
 from nerm.model.bind import bind
-from nerm.model.expressions import Neutrality, Objective, Risk
+from nerm.model.expressions import Neutrality, Objective, Risk, viewpoint_of
 from nerm.model.problem import Problem, with_terms
 from nerm.neutralize import Neutralized, Target
 from nerm.neutralize.target import collapse
@@ -352,8 +352,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         # The one-vs-rest objective is the sum of the binary objectives, so the certificates are added.
         self.certificate_ = reduce(add, (solution.certificate for solution in solutions)).times(self._scale)
         self._facts = [self._facts_of(solution, rows) if len(places) else {} for solution in solutions]
-        names = weights * len(rows.viewpoints)
-        self.solutions_ = tuple(design.kept(solution, names) for solution in solutions)
+        self.solutions_ = tuple(design.kept(one, weights * len(one.problem.etas)) for one in solutions)
         coefs = np.vstack([solution.coef for solution in solutions])
         if self.kernel_ is None:
             self.coef_ = np.zeros((len(coefs), self.n_features_in_))
@@ -408,7 +407,9 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             solution = replace(solution, problem=with_terms(problem, objective))
         gamma = self.gamma if isinstance(self.kernel, str) else getattr(self.kernel, "gamma", None)
         learned = ("the kernel's width",) if gamma == "scale" and hasattr(self.kernel_, "gamma") else ()
-        return {name: replace(solution.fit_facts(name), learned=learned) for name in rows.viewpoints}
+        terms = [t.term for t in solution.problem.objective.terms if isinstance(t.term, Neutrality)]
+        names = dict.fromkeys(viewpoint_of(term, solution.problem.viewpoints) for term in terms)
+        return {name: replace(solution.fit_facts(name), learned=learned) for name in names}
 
     def _kept_columns(self) -> Array:
         return np.delete(np.arange(self.n_features_in_), list(self.dropped_columns_))

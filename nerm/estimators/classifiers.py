@@ -35,6 +35,7 @@ class SharedParameters:
     confidence: float | None = None
     prefer: Any = DEFAULTS.prefer
     keep: float = DEFAULTS.keep
+    groups: str = "each"
     verbose: bool = False
 
 
@@ -74,9 +75,9 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
     limit : float, optional
         Upper limit on the absolute value of `measure` on the training rows. If it is given,
         `nerm.Problem.neutralize` searches the weight of one-sided neutrality terms, starting at eta if
-        eta > 0; the measure then determines the neutrality weights, and `weights` is ignored. If no usable
-        model is within the limit, `NotNeutralError` is raised. With more than two classes, the measure is
-        computed for the predicted class, which has the largest score.
+        eta > 0, and the best threshold; the measure then determines the neutrality weights, and `weights` is
+        ignored. If no usable model is within the limit, `NotNeutralError` is raised. With more than two
+        classes, the measure is computed for the predicted class, which has the largest score.
     measure : str or callable
         The measure that is limited: "calders_verwer_score" (equal positive rates), "neutrality_risk" (C_sgn),
         "equal_opportunity_difference", "equalized_odds_difference" …, or ``(y, scores, viewpoint) -> signed
@@ -89,8 +90,14 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
         Criterion that compares surrogates on a validation set; a callable is ``(y, scores) -> float``.
     keep : float
         Least allowed ratio, in every group, of the positive rate to that of the plain model (eta = 0).
+    groups : "each" or "intersect"
+        With a limit and several viewpoints: compare the groups of each viewpoint, or all combinations of
+        their groups. The measure is the largest difference between any two groups.
     verbose : bool
         Print one line per solve (see `nerm.Problem.solve`).
+    surrogate : MarginFunction or str
+        psi of the neutrality term, the paper's hinge by default. With a limit, "auto" also tries a ramp,
+        which is not convex: the result is then a stationary point, and `explain()` says so first.
 
     Attributes
     ----------
@@ -137,9 +144,10 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
     lam: Any = DEFAULTS.lam_sum
     eta: Any = DEFAULTS.eta
     kernel: Any = DEFAULTS.kernel
+    surrogate: Any = DEFAULTS.surrogate
 
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
-        return Hinge(), SquaredL2(), Hinge(), as_positive(self.lam, "lam")
+        return Hinge(), SquaredL2(), _surrogate(self.surrogate), as_positive(self.lam, "lam")
 
 
 @dataclass(eq=False, repr=False)
@@ -169,7 +177,7 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
         Weight of neutrality: one number, or a dict with one number per viewpoint.
     kernel, gamma, degree, coef0, weights, class_weight, fit_intercept, solver, tol
         As in `NeutralSVC`.
-    limit, measure, confidence, prefer, keep, verbose
+    limit, measure, confidence, prefer, keep, groups, verbose
         As in `NeutralSVC`.
 
     >>> import numpy as np, nerm
@@ -213,7 +221,11 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
         return np.asarray(np.divide(yes, total, out=np.full_like(yes, 1 / yes.shape[1]), where=total > 0))
 
     def _atoms(self) -> tuple[MarginFunction, Regularizer, MarginFunction, float]:
-        automatic = isinstance(self.surrogate, str) and self.surrogate == "auto"
-        loss = as_atom(self.loss, "loss")
-        surrogate = as_atom(DEFAULTS.surrogate if automatic else self.surrogate, "surrogate")
-        return loss, as_atom(self.regularizer, "regularizer"), surrogate, as_nonnegative(self.lam, "lam")
+        loss, regularizer = as_atom(self.loss, "loss"), as_atom(self.regularizer, "regularizer")
+        return loss, regularizer, _surrogate(self.surrogate), as_nonnegative(self.lam, "lam")
+
+
+def _surrogate(given: Any) -> MarginFunction:
+    """Return the surrogate of a fit without a limit; "auto" is the paper's hinge."""
+    automatic = isinstance(given, str) and given == "auto"
+    return as_atom(DEFAULTS.surrogate if automatic else given, "surrogate")

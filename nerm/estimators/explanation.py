@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from nerm.atoms.difference import DCFunction
 from nerm.certify.certificate import Certificate
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import TermValue
@@ -70,6 +71,8 @@ class Explanation:
         A warning if the model is nearly constant or its positive rate collapsed; it is printed first.
     groups : str
         Which value of each viewpoint is -1 and which is +1; empty if they are -1 and +1 themselves.
+    nonconvex : str
+        A sentence, printed before everything else, if the objective is not convex; else empty.
 
     ``explanation[label]`` is the `ClassExplanation` of a class.
 
@@ -87,6 +90,7 @@ class Explanation:
     problems: tuple[ClassExplanation, ...]
     collapse: str | None = None
     groups: str = ""
+    nonconvex: str = ""
 
     def __getitem__(self, label: Any) -> ClassExplanation:
         labels = list(self)
@@ -97,7 +101,7 @@ class Explanation:
         return (problem.label for problem in self.problems)
 
     def __repr__(self) -> str:
-        head = self.collapse, self.model, self.groups
+        head = self.nonconvex, self.collapse, self.model, self.groups
         return "\n\n".join(filter(None, [*head, *(_text(p) for p in self.problems)]))
 
 
@@ -127,7 +131,7 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
                 terms=terms,
                 total=own * solution.objective.total,
                 certificate=solution.certificate.times(own),
-                solved=f"{solution.status.value} by {stats.solver}{iterations}",
+                solved=f"{solution.status.value} by {stats.solver}{iterations}{_threshold(solution)}",
                 coef_norm=float(norm),
                 intercept=float(solution.intercept),
                 coefficients=tuple(sorted(nonzero, key=lambda pair: -abs(pair[1]))[:top]),
@@ -136,7 +140,20 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
             )
         )
     groups = shown_groups(getattr(model, "groups_", {}))  # absent in old files, as is collapse_
-    return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None), groups)
+    nonconvex, every = "", [t.term for one in model.solutions_ for t in one.problem.objective.terms]
+    atoms = [getattr(term, name, None) for term in every for name in ("loss", "surrogate")]
+    if any(isinstance(atom, DCFunction) for atom in atoms):
+        nonconvex = (
+            "The objective is not convex: the model is a stationary point of the convex-concave procedure, "
+            "whose convex steps were certified one by one."
+        )
+    return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None), groups, nonconvex)
+
+
+def _threshold(solution: Any) -> str:
+    """Return the note about the threshold of a solution; empty if there is none."""
+    moved = f"; threshold {solution.threshold:.6g} subtracted from the intercept, after the certificate"
+    return moved if solution.threshold else ""
 
 
 def _names(model: Any, given: Sequence[str] | None) -> list[str]:

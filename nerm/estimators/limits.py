@@ -19,23 +19,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from nerm import weights as neutrality_weights
-from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound
+from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound, holdout_ratio_bound
 from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
 from nerm.estimators.design import TrainingRows, as_atom
-from nerm.metrics import Metric
+from nerm.metrics import METRICS, Metric
 from nerm.neutralize import Neutralized, Target
-from nerm.neutralize.neutralizing import answers, predicted, search_for
+from nerm.neutralize.neutralizing import answers, predicted, search_for, target_groups
 from nerm.neutralize.search import Search
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Bools, Floats, Ints
 
-TIGHTENED = (0.75, 0.5, 0.25, 0.1)  # limits of the candidates, as fractions of the target limit
+TIGHTENED = tuple(1 - k / 4 for k in range(1, 4))  # limits of candidates, as fractions of the limit
 
 
 @dataclass(frozen=True)
@@ -63,8 +64,9 @@ class Promise:
 
     def __str__(self) -> str:
         return (
-            f"with probability {self.confidence:g} the {self.measure} of new rows is at most "
-            f"{self.bound:.4f} (limit {self.limit:g}; {self.measured:.4f} on {self.rows} rows held out, "
+            f"with probability {self.confidence:g} the {self.measure} of new rows is at "
+            f"{'least' if METRICS[self.measure].best else 'most'} {self.bound:.4f} "
+            f"(limit {self.limit:g}; {self.measured:.4f} on {self.rows} rows held out, "
             f"{self.candidates} candidates)"
         )
 
@@ -76,11 +78,11 @@ def target_of(model: Any) -> Target | None:
             must = "'confidence' must come with a limit"
             raise InvalidInputError(must, f"{model.confidence!r} and no limit", "Pass limit=")
         return None
-    surrogate = getattr(model, "surrogate", "auto")
+    surrogate = model.surrogate
     if not (isinstance(surrogate, str) and surrogate == "auto"):
         surrogate = as_atom(surrogate, "surrogate")
     given = model.limit, model.measure, model.tol, surrogate, model.prefer, model.keep
-    return Target(*given, confidence=model.confidence, verbose=model.verbose)
+    return Target(*given, groups=model.groups, confidence=model.confidence, verbose=model.verbose)
 
 
 def rows_to_learn_from(rows: TrainingRows, target: Target | None) -> Ints:
@@ -128,26 +130,26 @@ def neutralized(
         return answers(_searches(model, rows, classes, target)), None
     held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
     metric, m = target.metric, len(held.codes)
-    if not metric.is_agreement:
+    if not (metric.is_agreement or metric.best):
         do = "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out"
         raise InvalidInputError("a promise must be about a measure that has a bound", f"{metric.name!r}", do)
     try:  # before the search: is the measure defined on the hold-out?
-        _bounds(metric, held, classes, np.ones((m, len(classes))), 0.5)
+        statements = len(_bounds(target, held, classes, np.ones((m, len(classes))), 0.5))
     except InvalidInputError as error:
         must, got, _ = error.parts
         advice = [("rows", "use more"), ("confidence", "leave out")]
         raise NoPromiseError(f"Among the rows that are held out {must}", f"Got {got}", advice) from None
-    candidates = _tightened(_searches(model, rows.at(learned), classes, target), target)
+    candidates = _tightened(model, rows.at(learned), classes, target)
     # The answer is the first candidate whose bounds on new rows are within the limit.
-    statements = len(candidates) * len(classes) * len(held.viewpoints) * len(metric.weights)
-    delta = (1 - target.confidence) / statements
+    delta = (1 - target.confidence) / (len(candidates) * statements)
     bounds = []
     for found in candidates:
         scores = np.column_stack([one.solution.decision_function(held.X) for one in found])
         shown = predicted(scores) if len(classes) > 1 else scores
-        bounds.append(_bounds(metric, held, classes, shown, delta))
+        bounds.append(_bounds(target, held, classes, shown, delta))
         bound, value = bounds[-1].max(axis=0).tolist()
-        if bound <= target.limit:  # candidates are in order of increasing weight of neutrality
+        if bound <= target.allowance:  # candidates are in order of decreasing limit
+            bound, value = abs(metric.best - bound), abs(metric.best - value)
             confidence = float(target.confidence)
             promise = Promise(metric.name, target.limit, confidence, bound, value, m, len(candidates))
             return found, promise
@@ -164,28 +166,30 @@ def _searches(model: Any, rows: TrainingRows, classes: Sequence[int], target: Ta
     return found
 
 
-def _tightened(searches: Sequence[Search], target: Target) -> list[list[Neutralized]]:
+def _tightened(
+    model: Any, rows: TrainingRows, classes: Sequence[int], target: Target
+) -> list[list[Neutralized]]:
     """Return the candidates: models within ever smaller fractions (`TIGHTENED`) of the limit.
 
-    Each candidate is a list with one result per binary problem. The list ends at the first limit that no
-    model reaches, and equal consecutive candidates appear once. For each class, the surrogate chosen at the
-    first limit is used at all limits, and the solves for one limit give the first bracket for the next.
+    Each candidate is a list with one result, a ranking and a threshold, per binary problem. The list ends at
+    the first limit that no model reaches, and equal consecutive candidates appear once. For each class, the
+    surrogate chosen at the first limit is used at all limits.
     """
     found: list[list[Neutralized]] = []
-    surrogates = [target.surrogate] * len(searches)
+    surrogates, best = [target.surrogate] * len(classes), target.metric.best
     for share in TIGHTENED:
-        for search in searches:
-            search.target = replace(target, limit=share * target.limit)
+        tight = replace(target, limit=best + share * (target.limit - best))
         try:
-            new = answers(searches, surrogates)
+            new = answers(_searches(model, rows, classes, tight), surrogates)
         except NotNeutralError as error:
             if not found:
                 limit = f"{share:g} of the limit {target.limit:g}"
                 failed = f"No model within {limit} leaves a margin for new rows"
                 raise NoPromiseError(failed, ". ".join(error.parts[:2]), error.advice) from error
             break
-        if not found or [one.solution for one in new] != [old.solution for old in found[-1]]:
-            found.append(new)
+        same = [np.array_equal(a.solution.coef, b.solution.coef) and a.threshold == b.threshold
+                for a, b in zip(new, found[-1], strict=True)] if found else [False]  # fmt: skip
+        found += [] if all(same) else [new]
         surrogates = [one.surrogate for one in new]
     return found
 
@@ -209,22 +213,30 @@ def held_out(rows: TrainingRows, metric: Metric) -> Bools:
 
 
 def _bounds(
-    metric: Metric, held: TrainingRows, classes: Sequence[int], scores: Floats, delta: float
+    target: Target, held: TrainingRows, classes: Sequence[int], scores: Floats, delta: float
 ) -> Floats:
     """Return bounds on new rows for the parts of a measure, (number of parts, 2).
 
-    The first column is an upper bound that holds with probability 1 - delta; the second is the absolute value
-    of the part on the hold-out. There is a part for every class, viewpoint and entry of `metric.weights`.
-    `scores` has one column per class; the labels are +1 for the class and -1 for the rest.
+    The first column is an upper bound on the distance from the best value, which holds with probability
+    1 - delta; the second is the distance on the hold-out. There is a part for every class, pair of groups and
+    entry of `metric.weights`. `scores` has one column per class; the labels are +1 for the class and -1 for
+    the rest.
     """
-    ones, found = np.ones(len(held.codes)), []
+    ones, found, metric = np.ones(len(held.codes)), [], target.metric
     for k, f in zip(classes, scores.T, strict=True):
         y = np.where(held.codes == k, 1.0, -1.0)
-        for v in map(sign, held.viewpoints.values()):
-            for weights, value in zip(metric.weights, metric.parts(y, f, v, ones), strict=True):
-                among = neutrality_weights.resolve(weights, y, v, ones) > 0
-                bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound
-                found.append((bound(f[among], v[among], delta=delta), abs(value)))
+        for groups in target_groups(held.viewpoints, target):
+            for one, other in [*combinations(range(len(groups.names)), 2)] or [(0, 0)]:
+                v = np.where(groups.codes == other, 1.0, -1.0)
+                pair = ones * ((groups.codes == one) | (groups.codes == other))
+                for weights in metric.weights:
+                    among = pair * neutrality_weights.resolve(weights, y, v, pair) > 0
+                    bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound
+                    if metric.best:
+                        bound = holdout_ratio_bound
+                    given = y[among], f[among], v[among], ones[among]
+                    value = abs(replace(metric, weights=(weights,)).parts(*given)[0])
+                    found.append((bound(f[among], v[among], delta=delta), value))
     return np.array(found)
 
 
@@ -235,7 +247,7 @@ def no_promise(target: Target, bounds: Sequence[Floats], rows: int) -> NoPromise
     for t = max ((width / (limit - value))^2) over the parts. `bounds` has one (number of parts, 2) array per
     candidate, with columns (bound, value); `rows` is the number of rows in the hold-out.
     """
-    limit = target.limit
+    limit = target.allowance
     bound, value = min(found.max(axis=0).tolist() for found in bounds)
     advice = [("limit", "raise"), ("rows", "use many more")]
     within = [found for found in bounds if (found[:, 1] < limit).all()]
@@ -243,7 +255,7 @@ def no_promise(target: Target, bounds: Sequence[Floats], rows: int) -> NoPromise
         times = min(float(((b[:, 0] - b[:, 1]) / (limit - b[:, 1])).max()) ** 2 for b in within)
         more = int(np.ceil(rows * (times - 1) / HOLD_OUT))
         advice = [("rows", f"use about {more} more")]
-    name = target.metric.name
-    failed = f"No model has |{name}| <= {limit:g} on new rows with probability {target.confidence:g}"
+    condition = target.metric.condition(target.limit)
+    failed = f"No model has {condition} on new rows with probability {target.confidence:g}"
     best = f"The best of {len(bounds)} has a bound of {bound:.4f} ({value:.4f} on {rows} rows held out)"
     return NoPromiseError(failed, best, advice)

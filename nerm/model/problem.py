@@ -290,41 +290,49 @@ class Problem:
         prefer: Any = "accuracy",
         keep: float = 0.5,
         random_state: int = 0,
+        groups: str = "each",
         verbose: bool = False,
     ) -> Neutralized:
         """Return the best solution whose *measured* neutrality is within a limit.
 
-        The risk and the regularizers are kept. The neutrality terms are replaced by one-sided terms, and
-        their weights eta are searched: as eta grows, the signed measure changes from its value without
-        neutrality terms (the plain model) through 0. Every solve is certified and warm-started from the
-        previous one. With a ramp, which is not convex, a solve returns a stationary point. See
-        `nerm.Neutralized` for an example.
+        The risk and the regularizers are kept. The neutrality terms are replaced by one-sided terms with
+        different weights eta: as eta grows, the signed measure changes from its value without neutrality
+        terms (the plain model) through 0. Every solve is certified and fixes a ranking of the rows. Its best
+        threshold, the most accurate one within the limit, is then found exactly
+        (`nerm.metrics.best_threshold`) and subtracted from the intercept. At most 40 convex problems are
+        solved. With a ramp, which is not convex, the result is a stationary point. See `nerm.Neutralized`
+        for an example.
 
         Parameters
         ----------
         limit : float
-            The largest absolute value of the measure that is allowed. Each row counts once in the measure:
-            sample weights apply to the risk only.
+            The largest absolute value of the measure that is allowed, or the smallest value of
+            "selection_rate_ratio". Each row counts once in the measure: sample weights apply to the risk
+            only.
         measure : str or callable
             A function of `nerm.metrics` ("calders_verwer_score", "neutrality_risk",
             "equal_opportunity_difference", "predictive_equality_difference", "equalized_odds_difference",
-            "normalized_prejudice_index") or a function ``(y, scores, viewpoint) -> signed float``. For a
-            function of your own the neutrality terms have balanced weights, or those of the problem's own
-            neutrality term if they are an array (`nerm.weights.within`).
+            "selection_rate_ratio", "normalized_prejudice_index") or a function
+            ``(y, scores, viewpoint) -> signed float``. For a function of your own the neutrality terms have
+            balanced weights, or those of the problem's own neutrality term if they are an array
+            (`nerm.weights.within`).
         tol : float
             The relative gap of every solve.
         on : (X, y, viewpoint), optional
             Other rows to measure on.
         surrogate : "auto", MarginFunction, or a list of these
-            psi. From several surrogates, the best on rows held out from the search is chosen. "auto" compares
-            `Logistic`, `Hinge`, ramps of width 1 and 2, and `Identity` if the objective with it is bounded
-            below.
+            psi. From several surrogates, the best on rows that it was not fitted on is chosen. "auto"
+            compares a convex one (`Logistic`, or `Hinge` if the loss is piecewise linear) and a ramp.
         prefer : "accuracy", "auc" or callable
             The criterion for "best"; a callable has the arguments (y, scores).
         keep : float
             The positive rate of every group must be at least this share of its rate under the plain model.
         random_state : int
             The seed that draws the held-out rows.
+        groups : "each" or "intersect"
+            With several viewpoints: compare the groups of each, or all combinations of their groups. With
+            more than two groups the largest difference between any two is limited; groups of less than 50
+            rows are pooled.
         verbose : bool
             Print one line per solve, with the surrogate, the weights and the measure.
 
@@ -342,7 +350,7 @@ class Problem:
         from nerm.neutralize import neutralize
 
         chosen = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
-        return neutralize(self, limit, measure, tol=tol, on=on, verbose=verbose, **chosen)
+        return neutralize(self, limit, measure, tol=tol, on=on, groups=groups, verbose=verbose, **chosen)
 
     def path(
         self,

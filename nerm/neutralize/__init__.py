@@ -1,4 +1,4 @@
-"""Find solutions within a limit on measured neutrality by a search over the weight eta of neutrality."""
+"""Find solutions within a limit on measured neutrality: rankings by certified solves, exact thresholds."""
 
 from nerm.neutralize.neutralizing import best_surrogate, neutralize
 from nerm.neutralize.target import Neutralized, Target

@@ -1,23 +1,28 @@
 """Find solutions that meet a `Target`, for one binary problem or for several one-vs-rest problems."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from nerm.certify.solution import Solution
+from nerm.atoms.difference import DCFunction, Ramp
+from nerm.atoms.losses import Hinge, Logistic
+from nerm.atoms.margin import MarginFunction
 from nerm.errors import InvalidInputError, NotNeutralError
-from nerm.metrics import Metric
-from nerm.model.expressions import Neutrality, viewpoint_of
+from nerm.model.expressions import Neutrality, Risk, viewpoint_of
 from nerm.model.problem import Problem
-from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, Search, damped_secant
-from nerm.neutralize.surrogates import compare, surrogates_of
-from nerm.neutralize.target import Candidate, Neutralized, Target
-from nerm.typing import Floats
+from nerm.neutralize.groups import Groups, groups_of
+from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, MOST_SOLVES, MOST_STEPS, Search, Start, secant
+from nerm.neutralize.target import Candidate, History, Neutralized, Target
+from nerm.signs import sign
+from nerm.splitting import HOLD_OUT, assign_folds, hold_out
+from nerm.typing import Floats, Ints
 from nerm.validation import as_weights
 from nerm.viewpoint import resolve
+
+COMPARED_ROWS = 10_000  # the largest number of rows on which surrogates are fitted to compare them
 
 
 def neutralize(
@@ -25,34 +30,47 @@ def neutralize(
 ) -> Neutralized:
     """Return a solution within a limit on measured neutrality (see `nerm.Problem.neutralize`)."""
     target = Target(limit, measure, **options)
-    surrogates_of(target.surrogate)  # an error here comes before any solve
+    surrogates_of(target.surrogate, problem)  # an error here comes before any solve
     metric = target.metric
     own = _own_weights(problem) if metric.is_custom else None
     if own is not None:
         target = replace(target, measure=replace(metric, weights=(own,)))
     search = search_for(problem, target)
-    search.measured = measured_on(on, problem, search.metric, search.viewpoints)
+    search.on = measured_on(on, problem, target)
     return answers([search])[0]
 
 
 def best_surrogate(problem: Problem, limit: float, measure: Any, **options: Any) -> Any:
-    """Return the surrogate that is best on a validation set; None if no surrogate meets the limit.
+    """Return the surrogate that is best on unseen rows; None if no surrogate meets the limit.
 
     This is the first step of `neutralize`. The second step, the search for a solution on all rows, is not
-    done.
-
-    Parameters
-    ----------
-    problem, limit, measure, options
-        As for `nerm.Problem.neutralize`.
-
+    done. The parameters are those of `nerm.Problem.neutralize`.
     """
-    target = Target(limit, measure, **options)
-    search, surrogates = search_for(problem, target), surrogates_of("auto")
-    if search.plain.value <= target.limit:
+    search, surrogates = (
+        search_for(problem, Target(limit, measure, **options)),
+        surrogates_of("auto", problem),
+    )
+    if search.plain.admissible and not search.plain.threshold:
         return surrogates[0]
-    choice = compare(search, surrogates)
-    return None if (choice["worth"] == -np.inf).all() else surrogates[int(choice.index[0])]
+    finalists, _ = compare(search, surrogates)
+    return next((one.candidate.surrogate for one in finalists if one.candidate.admissible), None)
+
+
+def surrogates_of(surrogate: Any, problem: Problem) -> list[Any]:
+    """Return the surrogates to compare, as a list.
+
+    "auto" stands for a convex one, the hinge if every loss is piecewise linear and the logistic function
+    otherwise, and a ramp, which has slope 0 at large scores and is not convex.
+    """
+    if isinstance(surrogate, str) and surrogate == "auto":
+        losses = [t.term.loss for t in problem.objective.terms if isinstance(t.term, Risk)]
+        smooth = any(np.isfinite(loss.facts.smoothness) for loss in losses)
+        return [Logistic() if smooth else Hinge(), Ramp(1.0)]
+    given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
+    if not given or not all(isinstance(one, MarginFunction | DCFunction) for one in given):
+        must = "'surrogate' must be 'auto', a margin function or a list of them"
+        raise InvalidInputError(must, repr(surrogate), "Pass nerm.Logistic(), for instance")
+    return given
 
 
 def search_for(problem: Problem, target: Target, row_weight: Floats | None = None, **options: Any) -> Search:
@@ -61,8 +79,16 @@ def search_for(problem: Problem, target: Target, row_weight: Floats | None = Non
     `row_weight`, (n,), weights the rows in the measure and in neutrality; by default every row has weight 1.
     """
     weight = np.ones(problem.n) if row_weight is None else row_weight
-    options.setdefault("used", np.ones(problem.n, dtype=bool))
-    return Search(problem, target, viewpoints_of(problem), weight, **options)
+    groups = target_groups({name: problem.viewpoints[name] for name in viewpoints_of(problem)}, target)
+    terms = {name: v for one in groups for name, v in one.views.items()}
+    whole = replace(problem, viewpoints={**problem.viewpoints, **terms})
+    return Search(whole, target, groups, weight, **options)
+
+
+def target_groups(views: Any, target: Target) -> tuple[Groups, ...]:
+    """Return the groups of viewpoints, by name, that a target compares."""
+    kinds = [kind for kind in target.metric.weights if isinstance(kind, str)]
+    return groups_of(views, target.groups, pairs="uniform" in kinds)
 
 
 def viewpoints_of(problem: Problem) -> tuple[str, ...]:
@@ -73,6 +99,116 @@ def viewpoints_of(problem: Problem) -> tuple[str, ...]:
     terms = [t.term for t in problem.objective.terms if isinstance(t.term, Neutrality)]
     named = tuple(dict.fromkeys(viewpoint_of(term, problem.viewpoints) for term in terms))
     return named or tuple(problem.viewpoints)
+
+
+# --- the choice of a surrogate on unseen rows ----------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Finalist:
+    """The best candidate of one surrogate, and where the search for it ended."""
+
+    candidate: Candidate
+    start: Start
+
+
+def explore(search: Search, surrogates: Sequence[Any]) -> list[Finalist]:
+    """Return the best candidate of each surrogate.
+
+    The search for a nonconvex surrogate starts at twice the weights of the convex one before it.
+    """
+    found: list[Finalist] = []
+    start: Start | None = None
+    for surrogate in surrogates:
+        convex = not isinstance(surrogate, DCFunction)
+        begin = None if convex or start is None else (2 * start[0], 0.5 * start[1])
+        at, end = search.find(surrogate, begin, 0 if begin is None else MOST_STEPS)
+        best = search.best(search.history.of(surrogate)) or at
+        found.append(Finalist(best, (best.weights, end[1])))
+        start = found[-1].start if convex else start
+    return found
+
+
+def compare(search: Search, surrogates: Sequence[Any], folds: int = 3) -> tuple[list[Finalist], pd.DataFrame]:
+    """Compare surrogates on rows that they were not fitted on; return finalists, best first, and a table.
+
+    With many rows, each surrogate is fitted on a part of the rows and compared on the others. With few rows
+    it is fitted on all rows, and again, with the same weights, on the rows outside of each fold. The column
+    "worth" is the criterion `prefer`. A surrogate is tied with the best if its accuracy is smaller by at most
+    two standard errors of the difference; among tied surrogates the AUC decides.
+    """
+    p, scores = search.problem, np.full((len(surrogates), search.problem.n), np.nan)
+    strata, seed = [p.y, *(groups.codes for groups in search.groups)], search.target.random_state
+    if p.n > COMPARED_ROWS / 2:
+        fitted = hold_out(strata, min(1 - HOLD_OUT, COMPARED_ROWS / p.n), seed)
+        finalists = explore(part(search, np.flatnonzero(fitted)), surrogates)
+        for k, one in enumerate(finalists):
+            scores[k, ~fitted] = _elsewhere(p, one.candidate, np.flatnonzero(fitted))[~fitted]
+    else:
+        finalists = explore(search, surrogates)
+        fold = assign_folds(strata, folds, seed) if p.n >= folds else np.zeros(p.n, dtype=int)
+        for number in range(folds):
+            rows, others = np.flatnonzero(fold != number), fold == number
+            whole = all(len(np.unique(g.codes[rows])) == len(g.names) for g in search.groups)
+            if not whole or _one_class(p.y[rows]):
+                continue
+            inner = part(search, rows)
+            for k, one in enumerate(finalists):
+                coef, at = one.candidate.solution.coef, one.candidate
+                near = coef[rows] if p.is_kernel else coef, at.solution.intercept
+                again = inner.solve(at.surrogate, at.weights, near, steps=MOST_STEPS - 1)
+                scores[k, others] = _elsewhere(p, again, rows)[others]
+    seen = np.flatnonzero(np.isfinite(scores).all(axis=0))
+    frame = pd.DataFrame({"surrogate": [repr(one) for one in surrogates], "worth": np.nan})
+    if _one_class(p.y[seen]):  # too few rows to compare on
+        return finalists, frame
+    for k, one in enumerate(finalists):
+        usable, quality = one.candidate.admissible, search.quality(scores[k], seen)
+        frame.loc[k, "worth"] = search.worth(scores[k], seen) if usable else -np.inf
+        frame.loc[k, ["accuracy", "auc", "eta"]] = *quality.values(), max(one.candidate.etas)
+    best, s = int(frame["worth"].argmax()), search.row_weight[seen] / search.row_weight[seen].mean()
+    right = s * (sign(scores[:, seen]) == p.y[seen])
+    lost = right[best] - right
+    tied = lost.mean(axis=1) <= 2 * lost.std(axis=1) / np.sqrt(len(seen))
+    tied = tied & (frame["worth"] > -np.inf) if search.target.prefer == "accuracy" else frame.index == best
+    frame["tied"] = tied
+    order = frame.assign(ranking=frame["auc"].where(frame["tied"]))
+    order = order.sort_values(["tied", "ranking", "worth"], ascending=False, kind="stable")
+    return [finalists[k] for k in order.index], order.drop(columns="ranking")
+
+
+def part(search: Search, rows: Ints) -> Search:
+    """Return the search on some of the rows; it adds to the same trace."""
+    p, s = search.problem, search.row_weight
+    some = replace(
+        p,
+        hypothesis=p.hypothesis.some(rows),
+        y=p.y[rows],
+        viewpoints={name: v[rows] for name, v in p.viewpoints.items()},
+        sample_weight=p.sample_weight[rows],
+        divisor=p.divisor * float(s[rows].sum() / s.sum()),
+        blocks=(),
+    )
+    groups, history = tuple(one.at(rows) for one in search.groups), History(rows=search.history.rows)
+    made = Search(some, search.target, groups, s[rows], search.solver, history=history)
+    made.before = made.table(search.plain.solution, search.scores(search.plain.solution)[rows]).at_zero
+    return made
+
+
+def _elsewhere(problem: Problem, candidate: Candidate, rows: Ints) -> Floats:
+    """Return the scores on all rows, minus the threshold, of a candidate that was fitted on some rows."""
+    coef = candidate.solution.coef
+    if problem.is_kernel:
+        coef = np.zeros(problem.n)
+        coef[rows] = candidate.solution.coef
+    return problem.hypothesis.scores(coef, candidate.solution.intercept) - candidate.threshold
+
+
+def _one_class(y: Floats) -> bool:
+    return bool((y > 0).all() == (y > 0).any())
+
+
+# --- the answer ---------------------------------------------------------------------------------------
 
 
 def answers(searches: Sequence[Search], surrogates: Sequence[Any] | None = None) -> list[Neutralized]:
@@ -87,43 +223,54 @@ def answers(searches: Sequence[Search], surrogates: Sequence[Any] | None = None)
     """
     given = [search.target.surrogate for search in searches] if surrogates is None else surrogates
     parts = [_found(search, surrogate) for search, surrogate in zip(searches, given, strict=True)]
-    found, chosen = [part[1] for part in parts], [part[0] for part in parts]
-    if len(searches) > 1:
-        found = _classes(searches, chosen, found)
-    results = [
-        search.answer(candidate, surrogate, choice)
-        for search, candidate, (surrogate, _, choice) in zip(searches, found, parts, strict=True)
-    ]
     if len(searches) == 1:
-        return results
-    values = np.abs(_predicted_parts(searches, found, False)).reshape(len(searches), -1).max(axis=1)
-    return [replace(one, value=v, reached=True) for one, v in zip(results, values.tolist(), strict=True)]
+        ((candidate, surrogate, choice),) = parts
+        return [searches[0].answer(candidate, choice, surrogate)]
+    joint = _classes(searches, [part[1] for part in parts], [part[0] for part in parts])
+    found = zip(searches, joint.candidates, joint.values, parts, strict=True)
+    return [
+        replace(search.answer(one, choice, surrogate), value=value, reached=True)
+        for search, one, value, (_, surrogate, choice) in found
+    ]
 
 
-def _found(search: Search, surrogate: Any) -> tuple[Any, Candidate, pd.DataFrame]:
-    """Return the first surrogate, in order of preference, with a usable candidate within the limit.
-
-    Returns
-    -------
-    surrogate : MarginFunction
-        The surrogate.
-    candidate : Candidate
-        The candidate within the limit.
-    choice : DataFrame
-        The comparison of the surrogates from `compare`; empty if none was needed.
-    """
-    surrogates, choice = surrogates_of(surrogate, search), pd.DataFrame()
-    firsts: list[float | None] = [None] * len(surrogates)
-    if len(surrogates) > 1 and search.plain.value > search.target.limit:
-        choice = compare(search, surrogates)
-        surrogates = [surrogates[i] for i in choice.index]
-        if len(search.plain.parts) == 1:  # start at the weight that met the limit in the comparison
-            firsts = [eta if eta > 0 else None for eta in choice.get("eta", choice["worth"] * np.nan)]
-    for one, first in zip(surrogates, firsts, strict=True):
-        candidate = search.find(one, first)
+def _found(search: Search, surrogate: Any) -> tuple[Candidate, Any, pd.DataFrame]:
+    """Return a usable candidate within the limit, its surrogate, and the table of compared surrogates."""
+    surrogates, choice, plain = surrogates_of(surrogate, search.problem), pd.DataFrame(), search.plain
+    if plain.value <= search.target.allowance and not plain.threshold:
+        if search.objection(plain) and not search.one_of_several:
+            raise search.error(surrogates)
+        return plain, surrogates[0], choice
+    finalists: list[Any] = [None]
+    if len(surrogates) > 1:
+        finalists, choice = compare(search, surrogates)
+    for one in finalists:
+        psi, start = (surrogates[0], None) if one is None else (one.candidate.surrogate, one.start)
+        if one is None or one.candidate not in search.history.candidates:
+            at, start = search.find(psi, start, 0 if start is None else MOST_STEPS)
+        else:
+            at = one.candidate
+        candidate = _finished(search, at, start)
         if candidate is not None:
-            return one, candidate, choice
+            return candidate, psi, choice
     raise search.error(surrogates)
+
+
+def _finished(search: Search, at: Candidate, start: Any) -> Candidate | None:
+    """Refine around a candidate, and solve the best one to the tolerance; None if none is usable."""
+    search.refine(at, start)
+    candidates, tol = [search.plain, *search.history.of(at.surrogate)], search.target.tol
+    for _ in range(2):
+        best = search.best(candidates)
+        if best is None:
+            return None
+        candidates = [one for one in candidates if one is not best]
+        if best is not search.plain:
+            near, left = (best.solution.coef, best.solution.intercept), MOST_SOLVES - len(search.history.rows)
+            best = search.solve(best.surrogate, best.weights, near, tol, left)
+        if best.admissible and not search.objection(best):
+            return best
+    return None
 
 
 # --- several classes ---------------------------------------------------------------------------------
@@ -141,71 +288,62 @@ def predicted(scores: Floats) -> Floats:
     return np.where(np.arange(scores.shape[1]) == scores.argmax(axis=1)[:, None], 1.0, -1.0)
 
 
-def _classes(
-    searches: Sequence[Search], surrogates: Sequence[Any], start: Sequence[Candidate]
-) -> list[Candidate]:
-    """Search for one candidate per class such that the predicted class is within the limit.
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """One candidate per class, and the measure of the class that they predict.
 
-    The first search asks that the measure of each class' own scores is within the limit too; if it fails, a
-    second search asks for the predicted class only. `start` are the candidates to start from, one per class.
+    It has the attributes of a `Candidate` that `secant` needs; `values` has one measure per class, and
+    `rates` the positive rates of every class and group.
     """
-    target = searches[0].target
-    least = target.keep * _predicted_rates(searches, [search.plain for search in searches])
-    seen: list[tuple[Floats, Sequence[Candidate]]] = []
-    for with_scores in (True, False):
 
-        def evaluate(
-            x: Floats, before: Sequence[Candidate], with_scores: bool = with_scores
-        ) -> tuple[Floats, Sequence[Candidate]]:
-            new = [
-                old if np.array_equal(part, old.weights) else search.solve(surrogate, part, old)
-                for search, surrogate, part, old in zip(
-                    searches, surrogates, np.split(x, len(searches)), before, strict=True
-                )
-            ]
-            return _predicted_parts(searches, new, with_scores), new
-
-        at = (_predicted_parts(searches, start, with_scores), start)
-        seen = [at]
-        if np.abs(at[0]).max() > target.limit:
-            x = np.concatenate([candidate.weights for candidate in start])
-            first = FIRST_WEIGHT * np.where(x == 0, 1.0, x)
-            seen += damped_secant(evaluate, x, at, first, target.limit)
-        within = [found for parts, found in seen if np.abs(parts).max() <= target.limit]
-        for found in sorted(within, key=lambda found: sum(sum(one.etas) for one in found)):
-            certified = all(candidate.solution.status.success for candidate in found)
-            if certified and (_predicted_rates(searches, found) >= least).all():
-                return list(found)
-    closest = min(float(np.abs(parts).max()) for parts, _ in seen)
-    failed = f"No models predict every class often enough with |{target.metric.name}| <= {target.limit:g}"
-    raise NotNeutralError(failed, f"The closest have {closest:.4g}", ADVICE)
+    candidates: list[Candidate]
+    weights: Floats
+    directions: Floats
+    distance: float
+    values: list[float]
+    rates: Floats
 
 
-def _predictions(candidates: Sequence[Candidate]) -> Floats:
-    """Return +1 for the predicted class of each row and -1 for the others, (number of classes, n)."""
-    return predicted(np.column_stack([candidate.scores for candidate in candidates])).T
+def _joint(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Joint:
+    """Return the candidates with the measure of the class that they predict."""
+    shown = predicted(np.column_stack([one.scores for one in candidates])).T
+    found = list(zip(searches, candidates, shown, strict=True))
+    tables = [search.table(one.solution, f).at_zero for search, one, f in found]
+    return Joint(
+        list(candidates),
+        np.concatenate([one.weights for one in candidates]),
+        np.concatenate([search.directions(f) for search, _, f in found]),
+        max(float(table.distance[0]) for table in tables),
+        [searches[0].metric.measured(table.parts[0]) for table in tables],
+        np.concatenate([table.rates[0] for table in tables]),
+    )
 
 
-def _predicted_parts(
-    searches: Sequence[Search], candidates: Sequence[Candidate], with_scores: bool
-) -> Floats:
-    """Return the signed parts of the measure of the predicted classes, as one flat array.
+def _classes(searches: Sequence[Search], surrogates: Sequence[Any], start: Sequence[Candidate]) -> Joint:
+    """Search for one candidate per class such that the predicted class is within the limit."""
+    target, seen = searches[0].target, [_joint(searches, start)]
+    least = target.keep * _joint(searches, [search.plain for search in searches]).rates
 
-    If `with_scores`, the parts of the measure of each class' own scores are appended.
-    """
-    shown = zip(searches, _predictions(candidates), strict=True)
-    parts = [search.measure(scores) for search, scores in shown]
-    parts += [candidate.parts for candidate in candidates] if with_scores else []
-    return np.concatenate(parts)
+    def evaluate(x: Floats, before: Joint) -> Joint:
+        given = zip(searches, surrogates, np.split(x, len(searches)), before.candidates, strict=True)
+        new = [
+            old if np.array_equal(w, old.weights) else search.solve(psi, w, None, target.tol)
+            for search, psi, w, old in given
+        ]
+        seen.append(_joint(searches, new))
+        return seen[-1]
 
-
-def _predicted_rates(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Floats:
-    """Return the share of rows in each group for which each class is predicted.
-
-    The shape is (number of classes, number of viewpoints, 2), the groups being v <= 0 and v > 0.
-    """
-    shown = zip(searches, _predictions(candidates), strict=True)
-    return np.array([search.rates(scores) for search, scores in shown])
+    if seen[0].distance > target.allowance:
+        x, slopes = seen[0].directions, np.zeros((len(seen[0].weights),) * 2)
+        x = seen[0].weights + FIRST_WEIGHT * x / np.abs(x).max()
+        secant(evaluate, seen[0], x, slopes, target.allowance, MOST_SOLVES)
+    within = [one for one in seen if one.distance <= target.allowance + 1e-12]
+    for one in sorted(within, key=lambda one: float(np.abs(one.weights).sum())):
+        certified = all(candidate.solution.status.success for candidate in one.candidates)
+        if certified and (one.rates >= least).all():
+            return one
+    failed = f"No models predict every class often enough with {target.metric.condition(target.limit)}"
+    raise NotNeutralError(failed, f"The closest have {min(one.distance for one in seen):.4g}", ADVICE)
 
 
 # --- the rows of the measure ----------------------------------------------------------------------
@@ -222,14 +360,8 @@ def _own_weights(problem: Problem) -> Floats | None:
     return as_weights(terms[0].weights, problem.n, "weights")
 
 
-def measured_on(
-    on: Any, problem: Problem, metric: Metric, names: tuple[str, ...]
-) -> Callable[[Solution], Floats] | None:
-    """Return a function that measures a solution on the rows `on`; None if `on` is None.
-
-    `on` is (X, y, viewpoint), and `names` are the viewpoints to measure. The function maps a solution to the
-    signed parts of the measure. Without it, the training rows are used.
-    """
+def measured_on(on: Any, problem: Problem, target: Target) -> tuple[Any, Floats, tuple[Groups, ...]] | None:
+    """Return the rows `on`, (X, y, viewpoint), with labels as signs and with groups; None if `on` is None."""
     if on is None:
         return None
     if not isinstance(on, tuple | list) or len(on) != 3:
@@ -246,15 +378,10 @@ def measured_on(
         do = "Pass (X, y, viewpoint) of the same rows"
         raise InvalidInputError("'on' must have one label per row", got, do)
     signs = np.where(labels == problem.classes[1], 1.0, -1.0)
-    views, ones = resolve(viewpoint, X, len(labels), problem.groups), np.ones(len(labels))
+    views, names = resolve(viewpoint, X, len(labels), problem.groups), viewpoints_of(problem)
     missing = [name for name in names if name not in views]
     if missing:
         must = f"the viewpoints of 'on' must be named as those of the problem, {', '.join(map(repr, names))}"
         do = f"Pass {{{missing[0]!r}: ...}} as its viewpoint"
         raise InvalidInputError(must, ", ".join(map(repr, views)), do)
-
-    def measured(solution: Solution) -> Floats:
-        scores = solution.decision_function(X)
-        return np.concatenate([metric.parts(signs, scores, views[name], ones) for name in names])
-
-    return measured
+    return X, signs, target_groups({name: views[name] for name in names}, target)

@@ -1,67 +1,69 @@
-"""Search for the weights of one-sided neutrality terms at which a measure is within its limit.
+"""Solve one problem with one-sided neutrality terms of varying weights; give each solution a threshold.
 
 As eta grows from 0, the signed measure decreases from its value at the plain model (eta = 0), through 0, to
-its value at a model that opposes the viewpoint v. It does so almost monotonically and in small jumps, because
-it depends on the signs of finitely many scores. False position narrows a bracket around the limit. The result
-is the usable candidate within the limit that has the least weight. Several weights are searched jointly,
-since each of them changes all parts of the measure.
+its value at a model that opposes the viewpoint v. It is nearly a straight line, so a few secant steps
+(Broyden's method, if there are several terms) lead to weights at which the ranking is about as neutral as the
+limit asks. The threshold then does the rest exactly (`nerm.metrics.thresholds`).
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from nerm import metrics
 from nerm import weights as neutrality_weights
-from nerm.certify.solution import Solution
+from nerm.certify.solution import Solution, Status
 from nerm.errors import NotNeutralError
-from nerm.model.expressions import Neutrality, Objective, Risk, WeightedTerm
+from nerm.model.expressions import Neutrality, Objective, WeightedTerm
 from nerm.model.problem import Problem, with_terms
-from nerm.neutralize.surrogates import largest_weight
-from nerm.neutralize.target import Candidate, History, Neutralized, Target, collapse, shown, side_of
+from nerm.neutralize.groups import Groups
+from nerm.neutralize.target import NEARLY, Candidate, History, Neutralized, Target, collapse, shown, side_of
 from nerm.signs import sign
 from nerm.solvers.progress import print_solve
 from nerm.solvers.registry import SolverPool
-from nerm.solvers.rootfind import Bracket
 from nerm.typing import Bools, Floats
 
-MOST_SOLVES = 14  # maximal number of solves per weight
-FIRST_WEIGHT = 0.3  # eta compares two mean losses, so it is of order 1; the next one tried is eta / 0.3
-T = TypeVar("T")
+MOST_SOLVES = 40  # convex solves of one search, in all
+FIRST_WEIGHT = 0.3  # eta compares two mean losses, so it is of order 1
+MOST_STEPS = 3  # convex steps of a nonconvex candidate that is only compared
+USED = 0.8  # a measure of this share of the limit uses it
+ADVICE = (("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam", "change"))
+
+#: Weights of the terms, and the Jacobian of the directions there.
+Start = tuple[Floats, Floats]
 
 
 @dataclass(eq=False)
 class Search:
     """Solve one problem with one-sided neutrality terms of varying weights, and record the candidates.
 
-    The one-sided terms replace the problem's own neutrality terms. A measure has one or more *parts*, such as
-    the two differences of rates in equalized odds, for each viewpoint. There is one term per part.
+    The one-sided terms replace the problem's own neutrality terms.
 
     Parameters
     ----------
     problem : Problem
         Its risk, regularizers and constraints are kept.
     target : Target
-        The limit, the measure and the tolerance of every solve.
-    viewpoints : tuple of str
-        Names of the viewpoints to be neutral to.
+        The limit, the measure and the tolerance.
+    groups : tuple of Groups
+        The groups that are compared.
     row_weight : (n,) array
         Weight of each row in the measure and in neutrality terms.
-    used : (n,) array of bool
-        The rows for training and for the measure; the other rows get weight 0.
-    first : float, optional
-        The weight to try first.
     solver : str
         See `nerm.Problem.solve`.
-    measured : callable, optional
-        Function from a solution to the signed parts of the measure on other rows than the training rows.
+    first : float, optional
+        The weight to try first.
+    on : (X, y, groups), optional
+        Other rows to measure on: the features, the labels and the groups.
     one_of_several : bool
         Whether this is one of several one-vs-rest problems. If so, the plain model is accepted even if it is
         constant, and nearly constant candidates are usable.
+    before : Thresholds, optional
+        The measures of the plain model at threshold 0; by default it is solved first.
     history : History
         All candidates so far.
 
@@ -69,13 +71,13 @@ class Search:
 
     problem: Problem
     target: Target
-    viewpoints: tuple[str, ...]
+    groups: tuple[Groups, ...]
     row_weight: Floats
-    used: Bools
-    first: float | None = None
     solver: Any = "auto"
-    measured: Callable[[Solution], Floats] | None = None
+    first: float | None = None
+    on: Any = None
     one_of_several: bool = False
+    before: Any = None
     history: History = field(default_factory=History)
 
     @cached_property
@@ -88,53 +90,37 @@ class Search:
         """The measure of the target as a `Metric`."""
         return self.target.metric
 
+    @cached_property
+    def terms(self) -> list[tuple[str, Any, Floats]]:
+        """(name, neutrality weights, viewpoint) of each one-sided term."""
+        named = [(name, v) for groups in self.groups for name, v in groups.views.items()]
+        return [(name, weights, v) for name, v in named for weights in self.metric.weights]
+
+    @property
+    def group_names(self) -> list[str]:
+        """The names of all groups, in the order of `Thresholds.rates`."""
+        return [name for groups in self.groups for name in groups.names]
+
     # --- one solve ------------------------------------------------------------------------------------
 
     @cached_property
     def plain(self) -> Candidate:
         """The candidate without neutrality terms."""
-        count = len(self.viewpoints) * len(self.metric.weights)
-        return self._candidate(self.solution(self.plain_objective()), None, np.zeros(count))
+        solution = self.solution(self.plain_objective(), self.target.tol)
+        return self._candidate(solution, None, np.zeros(len(self.terms)))
 
-    def solve(self, surrogate: Any, weights: Floats, start: Candidate) -> Candidate:
-        """Solve with one-sided terms of these signed weights, (number of parts,).
+    def solve(
+        self, surrogate: Any, weights: Floats, near: Any = None, tol: float = 0.0, steps: int = MOST_STEPS
+    ) -> Candidate:
+        """Solve with one-sided terms of these signed weights, (number of terms,).
 
         A positive weight penalizes agreement with the viewpoint, a negative one disagreement. Only a
-        nonconvex problem uses `start`, as its starting point.
+        nonconvex problem uses `near`, its starting point (coef, intercept), and `steps`, its largest number
+        of convex steps.
         """
         objective = self.objective(surrogate, weights)
-        return self._candidate(self.solution(objective, start.solution), surrogate, weights)
-
-    def _candidate(self, solution: Solution, surrogate: Any, weights: Floats) -> Candidate:
-        scores = self.scores(solution)
-        parts = self.measure(scores) if self.measured is None else self.measured(solution)
-        candidate = Candidate(surrogate, weights, solution, scores, parts)
-        rates = {
-            f"positive rate, {name} {group}": rate
-            for name, pair in zip(self.viewpoints, self.rates(scores), strict=True)
-            for group, rate in zip("-+", pair, strict=True)
-        }
-        rows = solution.stats.details.get("rows", int(self.used.sum()))
-        measured = {"rows": rows, **self.quality(scores), **rates}
-        self.history.add(candidate, measured)
-        if self.target.verbose:
-            etas = ", ".join(f"{eta:.4g}" for eta in candidate.etas)
-            note = f"{surrogate!r} eta {etas}" if surrogate else "no neutrality"
-            print_solve(solution, f"{note}: {self.metric.name} {candidate.measured:.4g}")
-        return candidate
-
-    def term_rows(self) -> list[tuple[str, Floats, Floats]]:
-        """Return (viewpoint's name, neutrality weights, viewpoint) for each part of the measure.
-
-        Both arrays are (n,). Rows that are not used have neutrality weight 0.
-        """
-        s = self.row_weight * self.used
-        found = []
-        for name in self.viewpoints:
-            v = self.problem.viewpoints[name]
-            for weights in self.metric.weights:
-                found.append((name, s * neutrality_weights.resolve(weights, self.problem.y, v, s), v))
-        return found
+        solution = self.solution(objective, tol or self.target.rough_tol, near, steps)
+        return self._candidate(solution, surrogate, weights)
 
     def plain_objective(self) -> Objective:
         """Return the objective without neutrality terms."""
@@ -143,176 +129,278 @@ class Search:
         return replace(self.problem.objective, terms=kept)
 
     def objective(self, surrogate: Any, weights: Floats) -> Objective:
-        """Return the objective with one one-sided term per part; `weights` are their signed weights."""
-        plain = self.plain_objective()
+        """Return the objective with the one-sided terms; `weights` are their signed weights."""
+        plain, s = self.plain_objective(), self.row_weight
         terms = list(plain.terms)
-        for (name, u, _), weight in zip(self.term_rows(), weights.tolist(), strict=True):
+        for (name, kind, v), weight in zip(self.terms, weights.tolist(), strict=True):
+            u = s * neutrality_weights.resolve(kind, self.problem.y, v, s)
             to = None if len(self.problem.viewpoints) == 1 else name
             terms.append(WeightedTerm(abs(weight), Neutrality(surrogate, to, u, side_of(surrogate, weight))))
         return replace(plain, terms=tuple(terms))
 
-    def solution(self, objective: Objective, start: Solution | None = None) -> Solution:
-        """Solve the problem with this objective on the used rows.
-
-        Only a nonconvex problem uses `start`, as its starting point.
-        """
-        p = self.problem
-        weighted = with_terms(p, objective, sample_weight=p.sample_weight * self.used)
-        share = float((self.row_weight * self.used).sum() / self.row_weight.sum())
-        options = {} if start is None or weighted.is_convex else {"start": (start.coef, start.intercept)}
-        return self.pool.solve(replace(weighted, divisor=p.divisor * share), self.target.tol, **options)
-
-    # --- measures of a model ------------------------------------------------------------------------------
+    def solution(self, objective: Objective, tol: float, near: Any = None, steps: int = 1) -> Solution:
+        """Solve the problem with this objective; the parameters are those of `solve`."""
+        weighted = with_terms(self.problem, objective)
+        options = {} if near is None or weighted.is_convex else {"start": near, "max_steps": max(steps, 1)}
+        return self.pool.solve(weighted, tol, **options)
 
     def scores(self, solution: Solution) -> Floats:
-        """Return the scores of a solution on all rows of the problem, (n,)."""
+        """Return the scores of a solution on the rows of the problem, (n,)."""
         return solution.training_scores()
 
-    def measure(self, scores: Floats, rows: Bools | None = None) -> Floats:
-        """Return the signed parts of the measure, on the used rows or on `rows`, a (n,) mask."""
-        rows = self.used if rows is None else rows
-        y, f, s = self.problem.y[rows], scores[rows], self.row_weight[rows]
-        return np.concatenate(
-            [self.metric.parts(y, f, self.problem.viewpoints[name][rows], s) for name in self.viewpoints]
-        )
+    def table(self, solution: Solution, scores: Floats) -> metrics.Thresholds:
+        """Return all thresholds of a solution, with the measure at each."""
+        y, groups, weight = self.problem.y, self.groups, self.row_weight
+        if self.on is not None:
+            X, y, groups = self.on
+            scores, weight = solution.decision_function(X), np.ones(len(y))
+        codes, views = [g.codes for g in groups], [v for g in groups for v in g.views.values()]
+        return metrics.thresholds(scores, y, codes, self.metric, weight, views)
 
-    def rates(self, scores: Floats) -> Floats:
-        """Return the positive rates of the groups v <= 0 and v > 0, (number of viewpoints, 2)."""
-        found = []
-        for name in self.viewpoints:
-            v = sign(self.problem.viewpoints[name])
-            for side in (-1, 1):
-                weight = self.row_weight * self.used * (v == side)
-                found.append(weight @ (scores > 0) / max(weight.sum(), np.finfo(float).tiny))
-        return np.reshape(found, (-1, 2))
+    def _candidate(self, solution: Solution, surrogate: Any, weights: Floats) -> Candidate:
+        """Return the candidate of a solution with its best threshold, and record it."""
+        scores, most, solved = self.scores(solution), self.target.allowance, _is_solved(solution)
+        table = self.table(solution, scores)
+        if self.before is None:
+            self.before = table.at_zero
+        unneeded = self.one_of_several or table.at_zero.distance[0] <= most
+        if not self.problem.intercept or (surrogate is None and unneeded):
+            table = table.at_zero  # no threshold is allowed, or none is needed
+        usable = self._usable(table)
+        best, used = table.best(most, usable), table.best(most, usable, USED * most)
+        if used is not None and table.accuracy[best] - table.accuracy[used] <= self.error_of_accuracy:
+            best = used
+        admissible = best is not None and solved
+        if best is None:
+            best = int(np.argmin(np.where(usable.any() & ~usable, np.inf, table.distance)))
+        threshold = float(table.thresholds[best])
+        at = table.best(np.inf, usable if usable.any() else ~usable)  # without the limit
+        directions = self.directions(scores - table.thresholds[at])
+        distance = float(table.distance[at]) if solved else np.inf
+        shifted = scores - threshold
+        found = shifted, threshold, table.parts[best], table.rates[best], admissible, directions, distance
+        candidate = Candidate(surrogate, weights, solution, *found)
+        rates = zip(self.group_names, candidate.rates.tolist(), strict=True)
+        measured = {"measure": self.metric.measured(candidate.parts), "threshold": threshold}
+        measured |= {"rows": solution.stats.details.get("rows", self.problem.n), **self.quality(shifted)}
+        self.history.add(candidate, measured | {f"positive rate, {name}": rate for name, rate in rates})
+        if self.target.verbose:
+            etas = ", ".join(f"{eta:.4g}" for eta in candidate.etas)
+            note = f"{surrogate!r} eta {etas}" if surrogate else "no neutrality"
+            print_solve(solution, f"{note}: {self.metric.name} {measured['measure']:.4g}")
+        return candidate
 
-    def quality(self, scores: Floats, rows: Bools | None = None) -> dict[str, float]:
-        """Return accuracy and AUC on the used rows or on `rows`, a (n,) mask."""
-        rows = self.used if rows is None else rows
+    def _usable(self, table: metrics.Thresholds) -> Bools:
+        """Return which thresholds are not (nearly) constant and keep the positive rates, (m,)."""
+        if not self.target.keep:
+            return np.ones(len(table.thresholds), dtype=bool)
+        least, y, risk = [0.0, 0.0], self.problem.y > 0, self.problem.sample_weight
+        for k, among in enumerate(() if self.one_of_several else (y, ~y)):
+            if min(among.sum(), risk @ among / risk.mean()) >= 1 / NEARLY:
+                least[k] = NEARLY * float(self.row_weight @ among / self.row_weight.sum())
+        yes, no = table.share, 1 - table.share
+        kept = (table.rates >= self.target.keep * self.before.rates).all(axis=1)
+        return np.asarray(kept & (yes > 0) & (no > 0) & (yes >= least[0]) & (no >= least[1]))
+
+    def directions(self, scores: Floats) -> Floats:
+        """Return the signed part of the measure that each term changes, (number of terms,)."""
+        y, s, metric = self.problem.y, self.row_weight, self.metric
+        if metric.is_custom:
+            return np.array([metric.parts(y, scores, v, s)[0] for _, _, v in self.terms])
+        return np.array([metrics.agreement(kind, y, scores, sign(v), s) for _, kind, v in self.terms])
+
+    def quality(self, scores: Floats, rows: Any = slice(None)) -> dict[str, float]:
+        """Return accuracy and AUC on all rows, or on some."""
         y, f, s = self.problem.y[rows], scores[rows], self.row_weight[rows]
-        one_class = (y > 0).all() == (y > 0).any()
-        area = float("nan") if one_class else metrics.auc(y, f, s)
+        area = float("nan") if (y > 0).all() == (y > 0).any() else metrics.auc(y, f, s)
         return {"accuracy": float(s @ (sign(f) == y) / s.sum()), "auc": area}
+
+    def worth(self, scores: Floats, rows: Any = slice(None)) -> float:
+        """Return the criterion `prefer` of scores on all rows, or on some."""
+        prefer = self.target.prefer
+        if callable(prefer):
+            return float(prefer(self.problem.y[rows], scores[rows]))
+        return self.quality(scores, rows)[prefer]
 
     def objection(self, candidate: Candidate) -> str:
         """Return the reason why a candidate is not usable; an empty string if it is usable."""
         if not candidate.solution.status.success:
             return "its solution was not certified"
         which = "it" if any(candidate.etas) else "the plain model already"
-        positive = candidate.scores[self.used] > 0
+        positive = candidate.scores > 0
         if positive.all() == positive.any():
             return f"{which} predicts the same class for every row" if self.target.keep else ""
         if not self.quality(candidate.scores)["auc"] > 0.5:
             return f"{which} ranks no better than chance"
         if self.target.keep and not self.one_of_several:
-            p, used = self.problem, self.used
-            risks = (t.term for t in p.objective.terms if isinstance(t.term, Risk))
-            cost = np.sum([risk.row_weights(p.y, p.sample_weight) for risk in risks], axis=0)
-            labels, weight = (p.y[used] > 0).astype(int), self.row_weight[used]
-            found = collapse(candidate.scores[used], labels, ("-1", "+1"), weight=weight,
-                             risk_weight=cost[used])  # fmt: skip
+            p = self.problem
+            labels, names, weight = (p.y > 0).astype(int), ("-1", "+1"), self.row_weight
+            found = collapse(candidate.scores, labels, names, weight=weight, risk_weight=p.sample_weight)
             if found is not None:
                 return found.replace("The model", which).rstrip(".")
-        before, after = self.rates(self.plain.scores), self.rates(candidate.scores)
-        for i, g in np.argwhere(after < self.target.keep * before).tolist():
-            group = f"the rows with {self.viewpoints[i]} {'-+'[g]}"
-            return (
-                f"{which} predicts +1 for {after[i, g]:.1%} of {group}, {before[i, g]:.1%} without neutrality"
-            )
+        after, before = candidate.rates, self.before.rates[0]
+        for i in np.flatnonzero(after < self.target.keep * before).tolist():
+            rates = f"{after[i]:.1%} of {self.group_names[i]}, {before[i]:.1%} without neutrality"
+            return f"{which} predicts +1 for {rates}"
         return ""
 
     # --- the search -------------------------------------------------------------------------------------
 
-    def find(self, surrogate: Any, first: float | None = None) -> Candidate | None:
-        """Return the usable candidate within the limit that has the least weight; None if there is none.
+    def best(self, candidates: Sequence[Candidate]) -> Candidate | None:
+        """Return the best admissible candidate; None if there is none.
 
-        `first` is the weight to try first.
+        Of candidates that differ by less than a standard error, one that uses the limit is preferred: it is
+        closer to the plain model.
         """
-        limit = self.target.limit
-        if self.plain.value <= limit:
-            return self.plain if self.one_of_several or not self.objection(self.plain) else None
-        if len(self.plain.parts) == 1:
-            self._one_weight(surrogate, first or self.first or FIRST_WEIGHT)
-        else:
-            self._several_weights(surrogate)
-        within = [candidate for candidate in self.history.of(surrogate) if candidate.value <= limit]
-        within.sort(key=lambda candidate: sum(candidate.etas))
-        return next((candidate for candidate in within if not self.objection(candidate)), None)
+        worth = {candidate: self.worth(candidate.scores) for candidate in candidates if candidate.admissible}
+        top = max(worth.values(), default=0.0) - self.error_of_accuracy
+        used = [c for c in worth if c.value >= USED * self.target.allowance and worth[c] >= top]
+        return max(used or worth, key=lambda candidate: worth[candidate], default=None)
 
-    def _one_weight(self, surrogate: Any, first: float) -> None:
-        """Search one weight, starting from the bracket given by the earlier candidates."""
-        limit = self.target.limit
-        low = 0.5 * limit  # a measure between this and the limit is close enough to the limit
-        goal = 0.5 * (low + limit)
-        way = float(np.sign(self.plain.parts[0]))
-        largest = largest_weight(self, surrogate, np.array([way])) or np.inf
-        narrow = np.sqrt(self.target.tol)  # a bracket of this relative width contains a jump: stop
-        known = sorted(self.history.of(surrogate), key=lambda candidate: candidate.etas)
-        start, solves, bracket = self.plain, 0, Bracket()
-        bracket.add(0.0, abs(float(self.plain.parts[0])) - goal)
-        while known or (solves < MOST_SOLVES and not (bracket.high - bracket.low <= narrow * bracket.low)):
-            if known:
-                candidate = known.pop(0)
-            else:
-                eta = bracket.next() if bracket.is_closed else max(first, bracket.low / FIRST_WEIGHT)
-                if eta >= largest:  # there the problem is unbounded below
-                    eta = 0.5 * (bracket.low + largest)
-                candidate = self.solve(surrogate, np.array([way * eta]), start)
-                solves += 1
-            eta, value = candidate.etas[0], way * float(candidate.parts[0])
-            if low <= value <= limit:
-                return
-            if bracket.low < eta < bracket.high:
-                bracket.add(eta, value - goal)
-                start = candidate if value > limit else start
+    @cached_property
+    def error_of_accuracy(self) -> float:
+        """The standard error of the accuracy of the plain model."""
+        accuracy = self.before.accuracy[0]
+        return float(np.sqrt(accuracy * (1 - accuracy) / self.problem.n))
 
-    def _several_weights(self, surrogate: Any) -> None:
-        """Search the weights of all parts jointly, starting from 0."""
-        plain = self.plain
+    def find(self, surrogate: Any, start: Start | None = None, most: int = 0) -> tuple[Candidate, Start]:
+        """Search weights at which the ranking is about as neutral as the limit asks.
 
-        def evaluate(weights: Floats, start: Candidate) -> tuple[Floats, Candidate]:
-            candidate = self.solve(surrogate, weights, start)
-            return candidate.parts, candidate
+        Parameters
+        ----------
+        surrogate
+            psi of the terms.
+        start : (weights, Jacobian), optional
+            The first weights, and the derivatives of `directions` with respect to the weights.
+        most : int
+            The largest number of candidates; by default 4, and more if there are several terms.
 
-        first = np.where(plain.parts < 0, -1.0, 1.0) * (self.first or FIRST_WEIGHT)
-        damped_secant(evaluate, np.zeros(len(first)), (plain.parts, plain), first, self.target.limit)
+        Returns
+        -------
+        (Candidate, Start)
+            The candidate whose ranking is closest, and its weights and Jacobian.
+        """
+        directions, count = self.plain.directions, len(self.terms)
+        x = directions if directions.any() else np.ones(count)
+        x = (self.first or FIRST_WEIGHT) * x / np.abs(x).max()
+        x, jacobian = (x, np.zeros((count, count))) if start is None else start
+
+        def evaluate(weights: Floats, near: Candidate) -> Candidate:
+            return self.solve(surrogate, weights, (near.solution.coef, near.solution.intercept))
+
+        solves = most or 2 + 2 * min(count, 5)
+        return secant(evaluate, self.plain, x, jacobian, self.target.allowance, solves)
+
+    def refine(self, at: Candidate, start: Start) -> None:
+        """Solve around a candidate: for a ranking with twice the limit, and for a neutral one."""
+        for share in (2.0, 0.0):
+            x = step(at, self.plain.directions, start[1], share * self.target.allowance)
+            near = at.solution.coef, at.solution.intercept
+            self.solve(at.surrogate, x, near, steps=MOST_STEPS - 1)
 
     # --- the answer -------------------------------------------------------------------------------------
 
-    def answer(self, candidate: Candidate, surrogate: Any, choice: pd.DataFrame) -> Neutralized:
+    def answer(self, candidate: Candidate, choice: pd.DataFrame, surrogate: Any = None) -> Neutralized:
         """Return the result for a candidate; `choice` is the table of compared surrogates."""
         return Neutralized(
-            solution=candidate.solution,
+            solution=candidate.solution.shifted(candidate.threshold),
+            threshold=candidate.threshold,
             eta=shown(candidate.etas),
             side=shown(candidate.sides),
-            surrogate=surrogate,
+            surrogate=candidate.surrogate or surrogate,
             measure=self.metric.name,
             limit=self.target.limit,
-            value=candidate.measured,
-            reached=candidate.value <= self.target.limit,
+            value=self.metric.measured(candidate.parts),
+            reached=candidate.value <= self.target.allowance + 1e-12,
             trace=self.history.trace(candidate),
             choice=choice,
+            groups=tuple(name for g in self.groups if len(g.names) > 2 for name in g.names),
         )
 
     def error(self, surrogates: Sequence[Any]) -> NotNeutralError:
-        """Return the error that reports the closest candidate, why it is not usable, and what to change."""
-        limit = self.target.limit
-        candidate = self.history.closest(limit)
-        surrogate = surrogates[0] if candidate.surrogate is None else candidate.surrogate
-        etas = ", ".join(f"{eta:.4g}" for eta in candidate.etas)
-        closest = f"The closest, with {surrogate!r} at eta {etas}, has {candidate.value:.4g}"
-        if candidate.value <= limit:
-            closest = f"{closest}, but {self.objection(candidate)}"
+        """Return the error that reports the nearest usable model, why it is refused, and what to change."""
+
+        def rank(candidate: Candidate) -> tuple[bool, bool, float]:
+            constant = len(np.unique(candidate.scores > 0)) == 1
+            return not candidate.solution.status.success, constant, candidate.value
+
+        best, metric = min(self.history.candidates, key=rank), self.metric
+        which = (
+            f"with {best.surrogate or surrogates[0]!r} at eta {', '.join(f'{eta:.4g}' for eta in best.etas)}"
+        )
+        accuracy, rates = self.quality(best.scores)["accuracy"], ", ".join(f"{r:.3f}" for r in best.rates)
+        facts = f"{metric.measured(best.parts):.4g}, accuracy {accuracy:.3f} and positive rates {rates}"
+        closest, why = f"The closest, {which}, has {facts}", self.objection(best)
         advice: Sequence[tuple[str, str]] = ADVICE
-        if self.plain.value <= limit:  # the limit is not the obstacle
+        if not any(best.etas) and best.value <= self.target.allowance:  # the limit is not the obstacle
             advice = (("class_weight", "balance"), ("sample_weight", "change"), ("lam", "lower"))
-        failed = f"No non-constant model reaches |{self.metric.name}| <= {limit:g}"
-        error = NotNeutralError(failed, closest, advice)
-        error.best = self.answer(candidate, surrogate, pd.DataFrame())
+        failed = f"No non-constant model reaches {metric.condition(self.target.limit)}"
+        error = NotNeutralError(failed, f"{closest}, but {why}" if why else closest, advice)
+        error.best = self.answer(best, pd.DataFrame(), surrogates[0])
         return error
 
 
-ADVICE = (("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam", "change"))
+def _is_solved(solution: Solution) -> bool:
+    """Whether a candidate can be compared; a nonconvex one need not be stationary yet."""
+    return solution.status.success or (
+        not solution.problem.is_convex and solution.status is Status.INACCURATE
+    )
+
+
+def secant(
+    evaluate: Callable[[Floats, Any], Any], at: Any, x: Floats, jacobian: Floats, most: float, solves: int
+) -> tuple[Any, Start]:
+    """Take secant steps in the weights until the distance of the measure is at most `most`.
+
+    This is Broyden's method. The first Jacobian, if none is given, is a multiple of the identity.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Function (weights, candidate to start from) -> candidate. A candidate has `weights`, `directions` and
+        `distance`, which is infinite if it could not be solved.
+    at : candidate
+        The plain model.
+    x, jacobian : arrays
+        The first weights, (count,), and the Jacobian of `directions`, (count, count), or zeros.
+    solves : int
+        The largest number of evaluations.
+
+    Returns
+    -------
+    (candidate, (weights, Jacobian))
+        The candidate with the smallest distance.
+    """
+    plain, count = at, len(x)
+    for _ in range(solves):
+        new = evaluate(x, at)
+        if not np.isfinite(new.distance):
+            x = 0.5 * (at.weights + x)  # the objective is unbounded, or nearly: stay closer
+            continue
+        change, move = new.directions - at.directions, x - at.weights
+        length = max(float(move @ move), np.finfo(float).tiny)
+        if not jacobian.any():
+            jacobian = min(float(change @ move) / length, -1e-3) * np.eye(count)
+        else:
+            jacobian = jacobian + np.outer(change - jacobian @ move, move) / length
+        if new.distance < at.distance or at is plain:
+            at = new
+        if at.distance <= most:
+            break
+        x = step(at, plain.directions, jacobian, most)
+    return at, (at.weights, jacobian)
+
+
+def step(at: Any, plain: Floats, jacobian: Floats, goal: float) -> Floats:
+    """Return the weights at which the distance of the measure should be `goal`.
+
+    Each direction should get the sign that it has at the plain model, `plain`.
+    """
+    directions = np.copysign(at.directions * (goal / max(at.distance, 1e-300)), plain)
+    move = np.linalg.lstsq(jacobian, directions - at.directions, rcond=1e-6)[0]
+    longest = 2 * max(float(np.abs(at.weights).max()), FIRST_WEIGHT)
+    move = move * min(1.0, longest / max(float(np.abs(move).max()), 1e-300))
+    return np.asarray(at.weights + (move if move.any() else 0.1 * at.weights))
 
 
 def with_named_weights(objective: Objective, names: Sequence[str]) -> Objective:
@@ -323,65 +411,3 @@ def with_named_weights(objective: Objective, names: Sequence[str]) -> Objective:
         for t in objective.terms
     )
     return replace(objective, terms=terms)
-
-
-def damped_secant(
-    evaluate: Callable[[Floats, T], tuple[Floats, T]],
-    x: Floats,
-    at: tuple[Floats, T],
-    first: Floats,
-    limit: float,
-) -> list[tuple[Floats, T]]:
-    """Search several signed weights until all parts of the measure are within the limit.
-
-    This is Broyden's method with damping. The Jacobian of the parts with respect to the weights is estimated
-    by one finite difference per weight, and updated after every step. Parts of absolute value at most half
-    the limit are treated as 0.
-
-    Parameters
-    ----------
-    evaluate : callable
-        Function (weights, model to start from) -> (parts, model).
-    x : (n,) array
-        The initial weights.
-    at : (parts, model)
-        The parts and the model at the initial weights.
-    first : (n,) array
-        The finite difference step of each weight.
-    limit : float
-        The limit on the absolute value of every part.
-
-    Returns
-    -------
-    list of (parts, model)
-        Every evaluation, in order.
-
-    """
-
-    def size(parts: Floats) -> float:
-        return float(np.abs(parts).max())
-
-    n, start, origin = len(x), at, x
-    found: list[tuple[Floats, T]] = []
-    jacobian = np.zeros((len(at[0]), n))
-    damping, longest = 1e-3, float(np.abs(first).max())
-    for k in range(n):
-        step = first[k] * np.eye(n)[k]
-        found.append(evaluate(origin + step, start[1]))
-        jacobian[:, k] = (found[-1][0] - start[0]) / first[k]
-        if size(found[-1][0]) < size(at[0]):
-            at, x = found[-1], origin + step
-    while len(found) < MOST_SOLVES * n and size(at[0]) > limit and damping < 1e6:
-        rest = at[0] - np.clip(at[0], -0.5 * limit, 0.5 * limit)
-        normal = jacobian.T @ jacobian
-        ridge = damping * (np.trace(normal) / n + 1e-300) * np.eye(n)
-        step = -np.linalg.solve(normal + ridge, jacobian.T @ rest)
-        step *= min(1.0, 2 * max(longest, size(x)) / max(size(step), 1e-300))
-        new = evaluate(x + step, at[1])
-        found.append(new)
-        jacobian += np.outer(new[0] - at[0] - jacobian @ step, step) / max(float(step @ step), 1e-300)
-        better = size(new[0]) < size(at[0])
-        damping = damping / 3 if better else 4 * damping
-        if better:
-            at, x = new, x + step
-    return found

@@ -25,12 +25,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nerm.certify.solution import Solution
+from nerm.certify.solution import Solution, Status
 from nerm.defaults import DEFAULTS
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.metrics import Metric, as_metric
 from nerm.typing import Bools, Floats, Ints
-from nerm.validation import as_nonnegative, as_positive
+from nerm.validation import as_nonnegative, as_positive, check_known
 
 Prefer = str | Callable[[Floats, Floats], float]
 
@@ -50,6 +50,7 @@ class Target:
     prefer: Prefer = "accuracy"
     keep: float = 0.5
     random_state: int = 0
+    groups: str = "each"
     confidence: float | None = None
     verbose: bool = False
 
@@ -61,13 +62,14 @@ class Target:
         known, do = ("accuracy", "auc"), "Use one of these, or a function (y, scores)"
         if not callable(self.prefer) and self.prefer not in known:
             raise UnknownNameError("'prefer'", self.prefer, known, do)
+        check_known(self.groups, "'groups'", ("each", "intersect"))
         if self.confidence is not None and not 0 < as_nonnegative(self.confidence, "confidence") < 1:
             must = "'confidence' must be between 0 and 1"
             raise InvalidInputError(must, f"{self.confidence!r}", "Pass 0.95, for instance")
 
     @property
     def rough_tol(self) -> float:
-        """The tolerance of solves used only to compare surrogates: tol^(2/3), for instance 1e-4 for 1e-6."""
+        """The tolerance of solves that are only compared: tol^(2/3), for instance 1e-4 for 1e-6."""
         return max(self.tol, float(self.tol ** (2 / 3)))
 
     @property
@@ -75,24 +77,39 @@ class Target:
         """The measure as a `Metric`."""
         return as_metric(self.measure)
 
+    @property
+    def allowance(self) -> float:
+        """The largest distance of the measure from its best value."""
+        return self.metric.allowance(self.limit)
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """The result of one solve in a search.
+    """The result of one solve, a ranking of the rows, and its best threshold.
 
     Attributes
     ----------
     surrogate : MarginFunction or None
         psi of the neutrality terms; None for the plain model.
-    weights : (number of parts,) array
+    weights : (number of terms,) array
         The signed weights of the one-sided terms; negative if a term penalizes disagreement with the
         viewpoint.
     solution : Solution
-        The certified solution.
+        The certified solution, before its threshold is applied.
     scores : (n,) array
-        The scores f of the rows.
+        The scores f of the rows minus the threshold.
+    threshold : float
+        The most accurate admissible threshold; if there is none, the one with the smallest distance.
     parts : (number of parts,) array
-        The signed parts of the measure: one per viewpoint and difference that the measure consists of.
+        The signed parts of the measure at the threshold.
+    rates : (number of groups,) array
+        The positive rates of the groups at the threshold.
+    admissible : bool
+        Whether the threshold is admissible: within the limit, not constant, positive rates kept.
+    directions : (number of terms,) array
+        The signed part of the measure that each term changes, at the most accurate threshold without a limit.
+    distance : float
+        The distance of the measure from its best value at that threshold; infinite if nothing was solved.
 
     """
 
@@ -100,17 +117,17 @@ class Candidate:
     weights: Floats
     solution: Solution
     scores: Floats
+    threshold: float
     parts: Floats
+    rates: Floats
+    admissible: bool
+    directions: Floats
+    distance: float
 
     @property
     def value(self) -> float:
-        """The measure: the largest absolute value of its parts."""
+        """The distance of the measure from its best value: the largest absolute value of its parts."""
         return float(np.abs(self.parts).max())
-
-    @property
-    def measured(self) -> float:
-        """The measure, with its sign if it has one part only."""
-        return float(self.parts[0]) if len(self.parts) == 1 else self.value
 
     @property
     def sides(self) -> tuple[str, ...]:
@@ -139,53 +156,60 @@ def shown(values: tuple[Any, ...]) -> Any:
 
 @dataclass
 class History:
-    """All candidates of a search, and the rows of its trace.
+    """All candidates of a search, and one row of its trace per convex solve.
 
-    The search that compares surrogates has its own candidates, but adds to the same `rows`.
+    Searches on a part of the rows have their own candidates, but add to the same `rows`.
     """
 
     candidates: list[Candidate] = field(default_factory=list)
     rows: list[tuple[Candidate, dict[str, Any]]] = field(default_factory=list)
 
-    def add(self, candidate: Candidate, measured: dict[str, float]) -> None:
-        """Record a candidate with its number of rows, accuracy, AUC and positive rates."""
+    def add(self, candidate: Candidate, measured: dict[str, Any]) -> None:
+        """Record a candidate with its measure, number of rows, accuracy, AUC and positive rates.
+
+        A candidate that is not convex has one row per convex step; only the last one is measured. The status
+        is that of the convex step, and "stationary" if it is the last one.
+        """
         self.candidates.append(candidate)
+        solution = candidate.solution
         row = {
             "surrogate": "" if candidate.surrogate is None else repr(candidate.surrogate),
             "eta": shown(candidate.etas),
             "side": shown(candidate.sides),
-            "measure": candidate.measured,
-            **measured,
-            "status": candidate.solution.status.value,
-            "relative_gap": candidate.solution.certificate.relative_gap,
         }
-        self.rows.append((candidate, row))
+        gaps = [solution.certificate.relative_gap]
+        if not solution.problem.is_convex:
+            gaps = [step["relative_gap"] for step in solution.stats.details["trace"]]
+        for number, gap in enumerate(gaps, 1):
+            status = Status.OPTIMAL if gap <= solution.tol else Status.INACCURATE
+            if number == len(gaps):
+                row |= measured
+                status = solution.status if solution.problem.is_convex or solution.status.success else status
+            self.rows.append((candidate, row | {"status": status.value, "relative_gap": gap}))
 
     def of(self, surrogate: Any) -> list[Candidate]:
         """Return the candidates with this surrogate."""
         return [candidate for candidate in self.candidates if candidate.surrogate is surrogate]
 
-    def closest(self, limit: float) -> Candidate:
-        """Return the candidate of least weight within the limit; if none, that of the smallest measure."""
-        within = [candidate for candidate in self.candidates if candidate.value <= limit]
-        if within:
-            return min(within, key=lambda candidate: sum(candidate.etas))
-        return min(self.candidates, key=lambda candidate: candidate.value)
-
     def trace(self, chosen: Candidate) -> pd.DataFrame:
-        """Return a table with one row per solve; the column "chosen" marks the given candidate."""
-        candidates, rows = zip(*self.rows, strict=True)
-        return pd.DataFrame(rows).assign(chosen=[chosen is other for other in candidates])
+        """Return a table with one row per convex solve; "chosen" marks the last of the given candidate."""
+        last = max((i for i, (other, _) in enumerate(self.rows) if other is chosen), default=-1)
+        table = pd.DataFrame([row for _, row in self.rows])
+        return table.assign(chosen=np.arange(len(table)) == last)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Neutralized:
-    """A solution within a limit on measured neutrality.
+    """A model within a limit on measured neutrality: a certified ranking, and its best threshold.
 
     Attributes
     ----------
     solution : Solution
-        The certified solution of the problem with one-sided neutrality terms of weight `eta`.
+        The certified solution of the problem with one-sided neutrality terms of weight `eta`. Its intercept
+        is the certified one minus the threshold.
+    threshold : float
+        The most accurate threshold within the limit, found exactly. The certificate is about the ranking,
+        before the threshold.
     eta, side
         Weight and side of the neutrality term; tuples if there are several terms.
     surrogate : MarginFunction
@@ -193,15 +217,18 @@ class Neutralized:
     measure, limit : str, float
         Name of the measure, and its limit.
     value : float
-        The measure of the solution, with its sign if the measure has one part only.
+        The measure of the predictions, with its sign if the measure has one part only.
     reached : bool
         Whether the measure is within the limit.
     trace : pandas.DataFrame
-        One row per solve: surrogate, weight, measure, rows, accuracy, AUC, positive rates, status, certified
-        gap, and whether it was `chosen`. The solves that compare surrogates use fewer rows and a larger
-        tolerance.
+        One row per convex solve: surrogate, weight, measure at the threshold, threshold, rows, accuracy,
+        AUC, positive rates, status, certified gap, and whether it was `chosen`. Solves that are only
+        compared have a larger tolerance, and may use a part of the rows.
     choice : pandas.DataFrame
-        The comparison of the surrogates on a validation set; empty if there was nothing to compare.
+        The comparison of the surrogates on rows that they were not fitted on; empty if there was nothing to
+        compare.
+    groups : tuple of str
+        The groups that were compared, if they are more than two; pooled groups are joined by " or ".
 
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)
@@ -211,10 +238,13 @@ class Neutralized:
     >>> found = problem.neutralize(0.05, surrogate=nerm.Hinge())
     >>> found.side, found.reached, found.trace["status"].unique().tolist()
     ('agreement', True, ['optimal'])
+    >>> found.solves == len(found.trace), found.solution.threshold == found.threshold
+    (True, True)
 
     """
 
     solution: Solution
+    threshold: float
     eta: float | tuple[float, ...]
     side: str | tuple[str, ...]
     surrogate: Any
@@ -224,14 +254,22 @@ class Neutralized:
     reached: bool
     trace: pd.DataFrame = field(repr=False)
     choice: pd.DataFrame = field(repr=False)
+    groups: tuple[str, ...] = ()
+
+    @property
+    def solves(self) -> int:
+        """The number of convex solves."""
+        return len(self.trace)
 
     def __repr__(self) -> str:
         eta = f"{self.eta:.4g}" if isinstance(self.eta, float) else ", ".join(f"{e:.4g}" for e in self.eta)
         chosen = self.trace[self.trace["chosen"]].iloc[0]
+        kind = "" if self.solution.problem.is_convex else " (not convex: a stationary point)"
         return (
-            f"{self.measure} {self.value:+.4f} (limit {self.limit:g}), by {self.surrogate!r} with eta {eta}: "
-            f"accuracy {chosen['accuracy']:.4f}, AUC {chosen['auc']:.4f} on the training rows, "
-            f"{len(self.trace)} solves"
+            f"{self.measure} {self.value:+.4f} (limit {self.limit:g}), by {self.surrogate!r}{kind} with "
+            f"eta {eta} and threshold {self.threshold:.4g}: accuracy {chosen['accuracy']:.4f}, AUC "
+            f"{chosen['auc']:.4f} on the training rows, {self.solves} solves; the certificate "
+            f"({self.solution.certificate}) is about the ranking, before the threshold"
         )
 
 

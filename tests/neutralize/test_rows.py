@@ -1,4 +1,4 @@
-"""A search on some rows solves the problem of these rows, and measures on them."""
+"""A search on some rows (`part`) solves the problem of these rows, and measures on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 import nerm
 from nerm import Logistic, Neutrality, Risk, SquaredL2
 from nerm.neutralize import Target
-from nerm.neutralize.neutralizing import search_for
+from nerm.neutralize.neutralizing import part, search_for
 
 PLAIN = Risk(Logistic()) + 0.01 * SquaredL2()
 RNG = np.random.default_rng(5)
@@ -23,7 +23,8 @@ WEIGHT = RNG.uniform(0.5, 2.0, 80)
 
 def search(measure="calders_verwer_score", views=None, objective=PLAIN, **weights):
     problem = objective.on(X, Y, viewpoint=SEX if views is None else views, **weights)
-    return search_for(problem, Target(0.1, measure, tol=1e-9), weights.get("sample_weight"), used=USED)
+    whole = search_for(problem, Target(0.1, measure, tol=1e-9), weights.get("sample_weight"))
+    return part(whole, np.flatnonzero(USED))
 
 
 def test_plain_solution_of_some_rows():
@@ -38,7 +39,7 @@ def test_plain_solution_of_some_rows():
 def test_weighted_rows_count_by_their_weight(eta):
     """The gradient vanishes, with rows that count by weight and the divisor of the used rows."""
     made = search(sample_weight=WEIGHT)
-    candidate = made.solve(Logistic(), np.array([-eta]), made.plain) if eta else made.plain
+    candidate = made.solve(Logistic(), np.array([-eta]), tol=1e-9) if eta else made.plain
     found = candidate.solution
     f, s = X @ found.coef + found.intercept, WEIGHT * USED
     groups = np.where(SEX > 0, s[SEX > 0].sum(), s[SEX < 0].sum())
@@ -52,7 +53,7 @@ def test_weighted_rows_count_by_their_weight(eta):
 def test_one_term_per_part():
     views = {"sex": SEX, "race": RACE}
     made = search("equalized_odds_difference", views)
-    candidate = made.solve(nerm.Hinge(), np.array([0.1, -0.4, 0.2, -0.3]), made.plain)
+    candidate = made.solve(nerm.Hinge(), np.array([0.1, -0.4, 0.2, -0.3]), tol=1e-9)
     names = ["equal_opportunity", "predictive_equality"] * 2
     terms = [
         abs(eta) * Neutrality(nerm.Hinge(), to=view, weights=name, side=side)
@@ -68,14 +69,17 @@ def test_one_term_per_part():
 
 def test_measure_rates_and_quality_by_numpy():
     made = search("calders_verwer_score", {"sex": SEX, "race": RACE}, sample_weight=WEIGHT)
-    scores = X[:, 0] - 0.2
+    scores, weight = X[USED, 0] - 0.2, WEIGHT[USED]
     expected = [
-        [np.average(scores[g] > 0, weights=WEIGHT[g]) for g in (USED & (v == side) for side in (-1, 1))]
-        for v in (SEX, RACE)
+        [np.average(scores[v == side] > 0, weights=weight[v == side]) for side in (-1, 1)]
+        for v in (SEX[USED], RACE[USED])
     ]
-    np.testing.assert_allclose(made.rates(scores), expected, rtol=1e-12)
-    np.testing.assert_allclose(made.measure(scores), np.diff(expected).ravel(), atol=1e-12)
-    quality, given = made.quality(scores), {"sample_weight": WEIGHT[USED]}
-    accuracy = accuracy_score(Y[USED] > 0, scores[USED] > 0, **given)
+    found = made.table(None, scores).at_zero
+    np.testing.assert_allclose(found.rates[0], np.ravel(expected), rtol=1e-12)
+    np.testing.assert_allclose(found.parts[0], np.diff(expected).ravel(), atol=1e-12)
+    np.testing.assert_allclose(made.directions(scores), found.parts[0], atol=1e-12)
+    quality, given = made.quality(scores), {"sample_weight": weight}
+    accuracy = accuracy_score(Y[USED] > 0, scores > 0, **given)
     assert quality["accuracy"] == pytest.approx(accuracy, rel=1e-12)
-    assert quality["auc"] == pytest.approx(roc_auc_score(Y[USED] > 0, scores[USED], **given), rel=1e-12)
+    assert found.accuracy[0] == pytest.approx(accuracy, rel=1e-12)
+    assert quality["auc"] == pytest.approx(roc_auc_score(Y[USED] > 0, scores, **given), rel=1e-12)

@@ -1,131 +1,163 @@
-"""The search for weights, on measures that are formulas: the answer is known by hand."""
+"""Secant steps on measures that are formulas, groups, and thresholds: the answers are known by hand."""
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 
 import nerm
-from nerm.neutralize.search import Search, damped_secant
-from nerm.neutralize.target import Candidate, Target
+from nerm.neutralize.groups import groups_of
+from nerm.neutralize.search import secant, step
 
 LIMIT = 0.05
-LOGISTIC = nerm.Logistic()
-
-
-class FormulaSearch(Search):
-    """A search in which the candidate at weights x has the parts curve(x)."""
-
-    def __init__(self, curve, limit=LIMIT, count=1, first=None):
-        X, v = np.array([[1.0], [2.0], [-1.0]]), [1, -1, 1]
-        problem = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).on(X, [1, 1, -1], viewpoint=v)
-        target, every = Target(limit, keep=0.0), np.ones(3, dtype=bool)
-        super().__init__(problem, target, ("viewpoint",), np.ones(3), every, first=first)
-        self.curve = curve
-        self.starts = []
-        self.plain = self.solve(None, np.zeros(count), None)
-
-    def solve(self, surrogate, weights, start):
-        self.starts.append(None if start is None else start.weights)
-        found = Candidate(surrogate, weights, None, np.zeros(3), np.atleast_1d(self.curve(weights)))
-        self.history.candidates.append(found)
-        return found
-
-    def objection(self, candidate):
-        return ""
-
-    @property
-    def tried(self):
-        return self.history.of(LOGISTIC)
-
 
 CURVES = {  # falling from a measure beyond the limit through 0, at weights of very different sizes
-    "straight": lambda x: 0.4 - 0.3 * x[:1],
-    "early": lambda x: 0.4 - 40 * x[:1],
-    "late": lambda x: 0.4 - 0.004 * x[:1],
-    "bent": lambda x: 0.5 - np.sqrt(np.abs(x[:1])),
-    "saturated": lambda x: 0.4 - 0.6 * np.tanh(x[:1] / 5),
-    "steep": lambda x: -np.tanh(8 * (x[:1] - 2.0)),
-    "flat": lambda x: 0.45 / (1 + x[:1]) ** 2 - 0.02,
+    "straight": lambda x: 0.4 - 0.3 * x,
+    "early": lambda x: 0.4 - 4 * x,
+    "late": lambda x: 0.4 - 0.1 * x,
+    "bent": lambda x: 0.5 - np.sqrt(np.abs(x)),
+    "saturated": lambda x: 0.4 - 0.6 * np.tanh(x / 2),
 }
 
 
-@pytest.mark.parametrize("limit", [0.1, 0.01])
+def at(curve, x):
+    parts = np.atleast_1d(curve(x))
+    return SimpleNamespace(weights=x, directions=parts, distance=float(np.abs(parts).max()))
+
+
+def searched(curve, count=1, solves=12):
+    plain, seen = at(curve, np.zeros(count)), []
+
+    def evaluate(x, near):
+        seen.append(at(curve, x))
+        return seen[-1]
+
+    first = 0.3 * plain.directions / plain.distance
+    return (*secant(evaluate, plain, first, np.zeros((count, count)), LIMIT, solves), seen)
+
+
 @pytest.mark.parametrize("opposed", [False, True])
 @pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
-def test_one_weight_fills_the_limit(curve, opposed, limit):
-    search = FormulaSearch((lambda x: -curve(-x)) if opposed else curve, limit)
-    best = search.find(LOGISTIC)
-    assert 0.5 * limit <= best.value <= limit
-    assert np.sign(best.weights[0]) == (-1 if opposed else 1)
+def test_one_weight_reaches_the_limit(curve, opposed):
+    found, _, seen = searched((lambda x: -curve(-x)) if opposed else curve)
+    assert found.distance <= LIMIT
+    assert np.sign(found.weights[0]) == (-1 if opposed else 1)
+    assert len(seen) <= 8
 
 
-def test_one_weight_stays_within_the_bracket():
-    for curve in CURVES.values():
-        search = FormulaSearch(curve, 0.001)
-        search.find(LOGISTIC)
-        low, high = 0.0, np.inf
-        for found in search.tried:
-            assert low < found.weights[0] < high
-            low, high = (found.weights[0], high) if found.parts[0] > 0.001 else (low, found.weights[0])
+@pytest.mark.parametrize("count", [2, 5])
+def test_linear_measures_of_several_weights(count):
+    rng = np.random.default_rng(count)
+    mixing = np.eye(count) + 0.2 * rng.normal(size=(count, count))
+    begin = np.sign(rng.normal(size=count)) * rng.uniform(0.3, 0.6, count)
+    found, (weights, jacobian), _ = searched(lambda x: begin - mixing @ x, count, 20)
+    assert found.distance <= LIMIT
+    assert weights is found.weights
+    neutral = step(found, begin, jacobian, 0.0)
+    assert np.abs(begin - mixing @ neutral).max() <= 2 * LIMIT
 
 
-@pytest.mark.parametrize("at", [0.07, 1.3, 40.0])
-def test_jump_over_the_limit_is_enclosed(at):
-    search = FormulaSearch(lambda x: np.where(x[:1] < at, 0.4, -0.3))
-    assert search.find(LOGISTIC) is None
-    closest = search.history.closest(LIMIT)
-    assert (closest.value, closest.weights[0] >= at) == (0.3, True)
-    etas = np.array([found.etas[0] for found in search.tried])
-    assert etas[etas >= at].min() < 1.3 * etas[etas < at].max()
+def test_weights_at_which_nothing_was_solved_are_halved():
+    def curve(x):
+        return 0.4 - 0.3 * x if x[0] < 0.2 else np.array([np.inf])
+
+    found, _, seen = searched(curve)
+    assert seen[1].weights[0] == pytest.approx(0.5 * seen[0].weights[0])
+    assert np.isfinite(found.distance)
 
 
-def test_known_candidates_are_not_solved_again():
-    search = FormulaSearch(CURVES["straight"])
-    best = search.find(LOGISTIC)
-    count = len(search.tried)
-    assert search.find(LOGISTIC) is best
-    assert len(search.tried) == count
+def test_groups_of_each_viewpoint_and_their_intersections():
+    rng = np.random.default_rng(0)
+    sex, race = rng.choice([-1.0, 1.0], 4000), rng.integers(0, 4, 4000)
+    views = {"sex": sex} | {f"race={r}": np.where(race == k, 1.0, -1.0) for k, r in enumerate("abcd")}
+    own, races = groups_of(views, "each")
+    assert own.names == ("sex -", "sex +")
+    assert list(own.views) == ["sex"]
+    assert sorted(races.names) == ["race=a", "race=b", "race=c", "race=d"]
+    for name, v in races.views.items():
+        np.testing.assert_array_equal(v, views[name])
+    (cells,) = groups_of(views, "intersect")
+    assert len(cells.names) == 8
+    assert "sex - & race=c" in cells.names
+    for k, name in enumerate(cells.names):
+        side, r = (-1 if "sex -" in name else 1), "abcd".index(name[-1])
+        np.testing.assert_array_equal(cells.codes == k, (sex == side) & (race == r))
+    assert len(groups_of(views, "each", pairs=True)) == 5
 
 
-def test_of_all_within_the_limit_the_least_weight_is_found():
-    search = FormulaSearch(lambda x: 0.04 * np.cos(x[:1]) + 0.06 * (x[:1] < 0.2))
-    for weight in (3.0, 0.7, 2.0):
-        search.solve(LOGISTIC, np.array([weight]), search.plain)
-    assert search.find(LOGISTIC).etas == (0.7,)
+def test_small_groups_are_pooled_and_named():
+    race = np.repeat([0, 1, 2, 3], [500, 300, 20, 10])
+    views = {f"race={r}": np.where(race == k, 1.0, -1.0) for k, r in enumerate("abcd")}
+    (groups,) = groups_of(views, "each", smallest=25)
+    assert set(groups.names) == {"race=a", "race=b", "race=d or race=c"}
+    assert sorted(np.bincount(groups.codes)) == [30, 300, 500]
 
 
-def test_measure_that_never_falls_ends_with_the_closest():
-    search = FormulaSearch(lambda x: 0.2 + 0.2 / (1 + x[:1]))
-    assert search.find(LOGISTIC) is None
-    assert search.history.closest(LIMIT).value == min(found.value for found in search.tried)
-    etas = [found.etas[0] for found in search.tried]
-    assert etas == sorted(etas)
-    assert etas[-1] > 1e4
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_several_weights_meet_the_limit(seed):
+def table(n=3000, seed=0):
     rng = np.random.default_rng(seed)
-    n = 2 + seed % 3
-    mixing = 3 * np.eye(n) + rng.normal(size=(n, n)) / n
-    signs = np.sign(rng.normal(size=n))
-    search = FormulaSearch(lambda x: signs * 0.4 - np.tanh(mixing @ x), 0.03, n)
-    assert search.find(LOGISTIC).value <= 0.03
+    X = rng.normal(size=(n, 5))
+    sex = np.where(X[:, 0] + rng.normal(size=n) > 0, "m", "f")
+    race = np.array(list("abc"))[np.digitize(X[:, 1] + rng.normal(size=n), [-0.7, 0.7])]
+    y = X[:, 0] + X[:, 1] + X[:, 2] + X[:, 3] + rng.normal(size=n) > 0
+    return X, y, pd.DataFrame({"sex": sex, "race": race})
 
 
-@pytest.mark.parametrize("n", [2, 5])
-def test_damped_secant_solves_linear_measures_at_once(n):
-    rng = np.random.default_rng(n)
-    turn = np.linalg.qr(rng.normal(size=(n, n)))[0]
-    begin = np.sign(rng.normal(size=n)) * rng.uniform(0.5, 1.0, n)
-    found = damped_secant(
-        lambda x, _: (begin - turn @ x, None), np.zeros(n), (begin, None), np.full(n, 0.7), 0.02
+@pytest.mark.parametrize("how", ["each", "intersect"])
+def test_largest_difference_between_any_two_groups(how):
+    X, y, groups = table()
+    model = nerm.NERMClassifier(
+        loss="logistic", surrogate="logistic", lam=1e-3, limit=0.08, groups=how, tol=1e-5
     )
-    assert len(found) == n + 1  # one step of each weight, and one of all
-    assert np.abs(found[-1][0]).max() <= 0.02
+    predicted = model.fit(X, y, viewpoint=groups).predict(X)
+    shown = pd.Series(predicted.astype(float))
+    keys = [[groups["sex"], groups["race"]]] if how == "intersect" else [[groups["sex"]], [groups["race"]]]
+    differences = [float(np.ptp(shown.groupby(key).mean())) for key in keys]
+    assert max(differences) <= 0.08 + 1e-12
+    assert abs(model.neutrality_) == pytest.approx(max(differences), abs=1e-12)
+    plain = pd.Series(nerm.NERMClassifier(loss="logistic", lam=1e-3).fit(X, y).predict(X).astype(float))
+    assert max(float(np.ptp(plain.groupby(key).mean())) for key in keys) > 0.2
+    assert model.score(X, y) > 0.6
 
 
-def test_damped_secant_stops_where_weights_move_nothing():
-    ones = np.ones(2)
-    assert len(damped_secant(lambda x, _: (ones, None), np.zeros(2), (ones, None), ones, 0.1)) < 20
+def test_ratio_is_at_least_its_limit():
+    X, y, groups = table(seed=1)
+    model = nerm.NERMClassifier(
+        loss="logistic", surrogate="logistic", lam=1e-3, limit=0.8, measure="selection_rate_ratio", tol=1e-5
+    )
+    model.fit(X, y, viewpoint=groups["race"])
+    rates = pd.Series(model.predict(X).astype(float)).groupby(groups["race"]).mean()
+    assert rates.min() / rates.max() >= 0.8
+    assert model.neutrality_ == pytest.approx(rates.min() / rates.max(), abs=1e-12)
+
+
+def test_the_certificate_is_about_the_ranking_before_the_threshold(tmp_path):
+    X, y, groups = table(600)
+    v = np.where(groups["sex"] == "m", 1.0, -1.0)
+    problem = (nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2()).on(X, y, viewpoint=v)
+    found = problem.neutralize(0.02, surrogate=nerm.Logistic())
+    solution = found.solution
+    assert found.threshold == solution.threshold != 0
+    np.testing.assert_array_equal(solution.training_scores(), solution.decision_function(X))
+    before = solution.problem.certify(solution.coef, solution.intercept + solution.threshold)
+    assert before.primal == pytest.approx(solution.certificate.primal, rel=1e-12)
+    after = solution.problem.certify(solution.coef, solution.intercept)
+    assert after.relative_gap > solution.certificate.relative_gap
+    assert "threshold" in repr(solution)
+    assert "is about the ranking, before the threshold" in repr(found)
+    solution.save(tmp_path / "solution.nerm")
+    loaded = nerm.load(tmp_path / "solution.nerm")
+    assert loaded.threshold == solution.threshold
+    np.testing.assert_allclose(loaded.decision_function(X), solution.decision_function(X), rtol=1e-12)
+
+
+def test_neutral_svm_stays_convex_and_certified():
+    X, y, groups = table(600)
+    model = nerm.NeutralSVC(lam=1.0, limit=0.05).fit(X, y, viewpoint=groups["sex"])
+    assert model.certificate_.relative_gap <= 1e-6
+    assert set(model.trace_["surrogate"]) <= {"", "Hinge()"}
+    assert "not convex" not in str(model.explain())
+    ramp = nerm.NeutralSVC(lam=1.0, limit=0.05, surrogate="ramp").fit(X, y, viewpoint=groups["sex"])
+    assert str(ramp.explain()).splitlines()[0].startswith("The objective is not convex")
