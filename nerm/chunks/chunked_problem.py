@@ -162,7 +162,7 @@ class ChunkedProblem:
         target = Target(limit, measure, tol, surrogates, prefer, keep, random_state, groups, verbose=verbose)
         if target.groups != "each":
             must = "a limit on chunks must be about the groups of each viewpoint"
-            raise UnsupportedProblemError(must, f"groups={groups!r}", "Make one viewpoint of the combinations")
+            raise UnsupportedProblemError(must, f"groups={groups!r}", "Combine them into one viewpoint")
         if target.metric.is_custom:
             must = "a measure on chunks must be one of nerm.metrics"
             raise InvalidInputError(must, repr(target.metric.name), "Use one of its names")
