@@ -36,7 +36,7 @@ from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Bools, Floats, Ints
 
-TIGHTENED = tuple(1 - k / 4 for k in range(1, 4))  # limits of candidates, as fractions of the limit
+TIGHTENED = tuple(0.5**k for k in range(1, 5))  # limits of candidates, as fractions of the limit
 
 
 @dataclass(frozen=True)

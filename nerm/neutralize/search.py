@@ -99,7 +99,7 @@ class Search:
     @property
     def group_names(self) -> list[str]:
         """The names of all groups, in the order of `Thresholds.rates`."""
-        return [name for groups in self.groups for name in groups.names]
+        return [name for groups in (self.on or [self.groups])[-1] for name in groups.names]
 
     # --- one solve ------------------------------------------------------------------------------------
 
