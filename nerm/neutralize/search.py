@@ -18,7 +18,7 @@ from nerm import metrics
 from nerm import weights as neutrality_weights
 from nerm.certify.solution import Solution, Status
 from nerm.errors import NotNeutralError
-from nerm.model.expressions import Neutrality, Objective, WeightedTerm
+from nerm.model.expressions import Neutrality, Objective, Risk, WeightedTerm
 from nerm.model.problem import Problem, with_terms
 from nerm.neutralize.groups import Groups
 from nerm.neutralize.target import NEARLY, Candidate, History, Neutralized, Target, collapse, shown, side_of
@@ -95,6 +95,13 @@ class Search:
         """(name, neutrality weights, viewpoint) of each one-sided term."""
         named = [(name, v) for groups in self.groups for name, v in groups.views.items()]
         return [(name, weights, v) for name, v in named for weights in self.metric.weights]
+
+    @cached_property
+    def risk_weight(self) -> Floats:
+        """The weight of each row in the risk, (n,), costs of the classes included."""
+        p = self.problem
+        risks = [t.term for t in p.objective.terms if isinstance(t.term, Risk)]
+        return np.asarray(np.sum([risk.row_weights(p.y, p.sample_weight) for risk in risks], axis=0))
 
     @property
     def group_names(self) -> list[str]:
@@ -194,7 +201,7 @@ class Search:
         """Return which thresholds are not (nearly) constant and keep the positive rates, (m,)."""
         if not self.target.keep:
             return np.ones(len(table.thresholds), dtype=bool)
-        least, y, risk = [0.0, 0.0], self.problem.y > 0, self.problem.sample_weight
+        least, y, risk = [0.0, 0.0], self.problem.y > 0, self.risk_weight
         for k, among in enumerate(() if self.one_of_several else (y, ~y)):
             if min(among.sum(), risk @ among / risk.mean()) >= 1 / NEARLY:
                 least[k] = NEARLY * float(self.row_weight @ among / self.row_weight.sum())
@@ -235,7 +242,7 @@ class Search:
         if self.target.keep and not self.one_of_several:
             p = self.problem
             labels, names, weight = (p.y > 0).astype(int), ("-1", "+1"), self.row_weight
-            found = collapse(candidate.scores, labels, names, weight=weight, risk_weight=p.sample_weight)
+            found = collapse(candidate.scores, labels, names, weight=weight, risk_weight=self.risk_weight)
             if found is not None:
                 return found.replace("The model", which).rstrip(".")
         after, before = candidate.rates, self.before.rates[0]
