@@ -143,11 +143,12 @@ class _Search:
         return float(limit_values(self.problem, scores)[0])
 
     def _first(self, low: Solved) -> float:
-        """Return the first positive eta of the search.
+        """Return the first positive weight eta of the search for C <= t.
 
-        Let P(0) and C(0) be the values at f = 0. Then p(eta) <= P(0) + eta C(0), so the optimal eta is at
-        most (P(0) - p(0)) / (t - C(0)). The guess below this bound assumes that C(f_eta) decreases to its
-        smallest value about like 1 / (1 + k eta).
+        Let P be the objective and p(eta) the minimum of P + eta C; P(0) and C(0) are the values at f = 0.
+        Since p(eta) <= P(0) + eta C(0), the optimal eta is at most (P(0) - p(0)) / (t - C(0)). The first eta
+        is a fraction of this bound. It assumes that C(f_eta) decreases to its smallest value about like 1 /
+        (1 + k eta).
         """
         block = next(b for b in self.problem.blocks if b.term >= len(self.problem.objective.terms))
         mass = float(block.weights.sum()) / self.problem.divisor

@@ -425,8 +425,9 @@ def _shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
 def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
     """Change the dual variables u, (J, n), so that the weighted duals c_i add up to 0; return them.
 
-    c_i = sum_j nu_j B_ji t_ji u_ji. Each u moves towards one of its bounds, by the same share of its distance
-    to this bound. Return None if no share makes the sum 0.
+    c_i = sum_j nu_j B_ji t_ji u_ji with the factors nu_j of the blocks, (J,), the row weights B_ji and the
+    targets t_ji. Each u moves towards one of its bounds, by the same share of its distance to this bound.
+    Return None if no share makes the sum 0.
     """
     u = u.copy()
     for _ in range(3):  # the second and third rounds take back what rounding left

@@ -138,10 +138,10 @@ class EuclideanNorms(GroupNorms):
         self.dt = (self._target + 2 * self.t * _dot(self.u, self.du)) / self._slack - self.t
 
     def advance(self, step: float, keep: float) -> None:
-        """Move u and t along the direction.
+        """Move the dual variables u and t by `step` times their changes du and dt.
 
-        The new u has the direction of u + step du. Its length is limited: the slack 1 - `|u|^2` keeps at
-        least the share `keep` of its old value.
+        The new u is parallel to u + step du. Its length is limited: the slack 1 - `|u|^2` keeps at least the
+        share `keep` of its old value.
         """
         along, curve = self._curve()
         left = np.clip(self._slack - 2 * step * along - step**2 * curve, keep * self._slack, 1.0)
@@ -346,9 +346,10 @@ class NormDuals:
             each.advance(step, keep)
 
     def feasible_gradient(self, g: Floats) -> Floats:
-        """Return sum omega u, (d,), of feasible dual variables u that make g + sum omega u small.
+        """Return a gradient of the norms, (d,), that makes the gradient in w, g + sum omega u, small.
 
-        Here g = X'c, (d,). The feasible u are near the current dual variables, which are not changed.
+        g = X'c, (d,), is the part of the rows; omega u is weight times dual variables, summed over all
+        groups. The dual variables u are feasible and near the current ones, which are not changed.
         """
         gradient = self.gradient
         for each in self._kinds:
@@ -386,12 +387,13 @@ class Penalty:
         return float(0.5 * self.lam * (w @ w) + sum(norms))
 
     def conjugate(self, g: Floats, bound: float) -> float:
-        """Return the amount by which g = X'c + sum omega u lowers the dual bound in sum form.
+        """Return the amount by which the vector g lowers the dual bound in sum form.
 
-        `bound` is the dual bound without this amount. If the ridge is part of the problem, the amount is
-        ||g||^2 / (2 lam). If the ridge is auxiliary, the amount is rho `|bound|`, where rho is the largest
-        (dual norm of g in a group) / omega. For dividing all dual variables by 1 + rho makes them feasible,
-        and this lowers the bound by at most rho `|bound|`.
+        g = X'c + sum omega u, (d,), is the sum of the gradients of the rows and of the norms, and `bound` is
+        the dual bound without this amount. If the ridge is part of the problem, the amount is ||g||^2 / (2
+        lam). If the ridge is auxiliary, the amount is rho `|bound|`, where rho is the largest (dual norm of g
+        in a group) / (weight omega of the group). For dividing all dual variables by 1 + rho makes them
+        feasible, and this lowers the bound by at most rho `|bound|`.
         """
         if not self.auxiliary:
             return float(g @ g) / (2 * self.lam)

@@ -195,9 +195,10 @@ def direct(data, duals, move, nu, change, corrected, start, stop):  # type: igno
 def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # type: ignore[no-untyped-def]
     """Compute over, under and the row vector h of the corrected step from the affine step.
 
-    `move` holds du of the affine step. Its second-order terms are s^+ = du dp^+ and s^- = -du dp^-, where
-    dp^+ and dp^- are the changes of p^+ and p^- in the affine step; they are clipped to [-limit, limit]. h_i,
-    written to `out`, is the sum over the blocks j of B_ji t_ji (nu_j kappa_ji rho_ji + dnu_j du_ji).
+    `move` holds the changes du of the affine step. Its second-order terms are s^+ = du dp^+ and s^- = -du
+    dp^-, where dp^+ and dp^- are the changes of the multipliers p^+ and p^- in this step; they are clipped to
+    [-limit, limit]. h_i, written to `out`, is the sum over the blocks j of B_ji t_ji (nu_j kappa_ji rho_ji +
+    dnu_j du_ji). The module docstring defines the symbols.
 
     Return the part of the change of each block's value that does not depend on the change of the scores,
     (J,).
