@@ -247,7 +247,8 @@ def _found(search: Search, surrogate: Any) -> tuple[Candidate, Any, pd.DataFrame
     for one in finalists:
         psi, start = (surrogates[0], None) if one is None else (one.candidate.surrogate, one.start)
         if one is None or one.candidate not in search.history.candidates:
-            at, start = search.find(psi, start, 0 if start is None else MOST_STEPS)
+            near = start is not None and (len(search.terms) == 1 or isinstance(psi, DCFunction))
+            at, start = search.find(psi, start, MOST_STEPS if near else 0)
         else:
             at = one.candidate
         candidate = _finished(search, at, start)
@@ -260,14 +261,13 @@ def _finished(search: Search, at: Candidate, start: Any) -> Candidate | None:
     """Refine around a candidate, and solve the best one to the tolerance; None if none is usable."""
     search.refine(at, start)
     candidates, tol = [search.plain, *search.history.of(at.surrogate)], search.target.tol
-    for _ in range(2):
-        best = search.best(candidates)
-        if best is None:
-            return None
+    while (best := search.best(candidates)) is not None:
         candidates = [one for one in candidates if one is not best]
         if best is not search.plain:
-            near, left = (best.solution.coef, best.solution.intercept), MOST_SOLVES - len(search.history.rows)
-            best = search.solve(best.surrogate, best.weights, near, tol, left)
+            if search.left < 1:
+                continue
+            near = best.solution.coef, best.solution.intercept
+            best = search.solve(best.surrogate, best.weights, near, tol, MOST_SOLVES)
         if best.admissible and not search.objection(best):
             return best
     return None
@@ -314,7 +314,7 @@ def _joint(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Joint
         np.concatenate([one.weights for one in candidates]),
         np.concatenate([search.directions(f) for search, _, f in found]),
         max(float(table.distance[0]) for table in tables),
-        [searches[0].metric.measured(table.parts[0]) for table in tables],
+        [abs(searches[0].metric.measured(table.parts[0])) for table in tables],
         np.concatenate([table.rates[0] for table in tables]),
     )
 

@@ -16,6 +16,7 @@ import pandas as pd
 
 from nerm import metrics
 from nerm import weights as neutrality_weights
+from nerm.atoms.difference import DCFunction
 from nerm.certify.solution import Solution, Status
 from nerm.errors import NotNeutralError
 from nerm.model.expressions import Neutrality, Objective, Risk, WeightedTerm
@@ -104,6 +105,11 @@ class Search:
         return np.asarray(np.sum([risk.row_weights(p.y, p.sample_weight) for risk in risks], axis=0))
 
     @property
+    def left(self) -> int:
+        """The number of convex solves that are left."""
+        return MOST_SOLVES - len(self.history.rows)
+
+    @property
     def group_names(self) -> list[str]:
         """The names of all groups, in the order of `Thresholds.rates`."""
         return [name for groups in (self.on or [self.groups])[-1] for name in groups.names]
@@ -126,7 +132,7 @@ class Search:
         of convex steps.
         """
         objective = self.objective(surrogate, weights)
-        solution = self.solution(objective, tol or self.target.rough_tol, near, steps)
+        solution = self.solution(objective, tol or self.target.rough_tol, near, min(steps, self.left))
         return self._candidate(solution, surrogate, weights)
 
     def plain_objective(self) -> Objective:
@@ -186,10 +192,10 @@ class Search:
         distance = float(table.distance[at]) if solved else np.inf
         shifted = scores - threshold
         found = shifted, threshold, table.parts[best], table.rates[best], admissible, directions, distance
-        candidate = Candidate(surrogate, weights, solution, *found)
+        candidate = Candidate(surrogate, weights, solution, *found, self.quality(shifted))
         rates = zip(self.group_names, candidate.rates.tolist(), strict=True)
         measured = {"measure": self.metric.measured(candidate.parts), "threshold": threshold}
-        measured |= {"rows": solution.stats.details.get("rows", self.problem.n), **self.quality(shifted)}
+        measured |= {"rows": solution.stats.details.get("rows", self.problem.n), **candidate.quality}
         self.history.add(candidate, measured | {f"positive rate, {name}": rate for name, rate in rates})
         if self.target.verbose:
             etas = ", ".join(f"{eta:.4g}" for eta in candidate.etas)
@@ -237,7 +243,7 @@ class Search:
         positive = candidate.scores > 0
         if positive.all() == positive.any():
             return f"{which} predicts the same class for every row" if self.target.keep else ""
-        if not self.quality(candidate.scores)["auc"] > 0.5:
+        if not candidate.quality["auc"] > 0.5:
             return f"{which} ranks no better than chance"
         if self.target.keep and not self.one_of_several:
             p = self.problem
@@ -259,7 +265,12 @@ class Search:
         Of candidates that differ by less than a standard error, one that uses the limit is preferred: it is
         closer to the plain model.
         """
-        worth = {candidate: self.worth(candidate.scores) for candidate in candidates if candidate.admissible}
+        prefer, y = self.target.prefer, self.problem.y
+        worth = {
+            one: float(prefer(y, one.scores)) if callable(prefer) else one.quality[prefer]
+            for one in candidates
+            if one.admissible
+        }
         top = max(worth.values(), default=0.0) - self.error_of_accuracy
         used = [c for c in worth if c.value >= USED * self.target.allowance and worth[c] >= top]
         return max(used or worth, key=lambda candidate: worth[candidate], default=None)
@@ -289,18 +300,19 @@ class Search:
         """
         directions, count = self.plain.directions, len(self.terms)
         x = directions if directions.any() else np.ones(count)
-        x = (self.first or FIRST_WEIGHT) * x / np.abs(x).max()
+        x = (self.first or FIRST_WEIGHT) * x / np.abs(x).sum()
         x, jacobian = (x, np.zeros((count, count))) if start is None else start
 
         def evaluate(weights: Floats, near: Candidate) -> Candidate:
             return self.solve(surrogate, weights, (near.solution.coef, near.solution.intercept))
 
-        solves = most or 2 + 2 * min(count, 5)
+        each = MOST_STEPS if isinstance(surrogate, DCFunction) else 1
+        solves = max(1, min(most or 2 + 2 * min(count, 5), self.left // each - 1))
         return secant(evaluate, self.plain, x, jacobian, self.target.allowance, solves)
 
     def refine(self, at: Candidate, start: Start) -> None:
-        """Solve around a candidate: for a ranking with twice the limit, and for a neutral one."""
-        for share in (2.0, 0.0):
+        """Solve around a candidate: for rankings with a little more and a little less than the limit."""
+        for share in (1.3, 0.9) if self.left > 2 * MOST_STEPS else ():
             x = step(at, self.plain.directions, start[1], share * self.target.allowance)
             near = at.solution.coef, at.solution.intercept
             self.solve(at.surrogate, x, near, steps=MOST_STEPS - 1)
@@ -335,7 +347,7 @@ class Search:
         which = (
             f"with {best.surrogate or surrogates[0]!r} at eta {', '.join(f'{eta:.4g}' for eta in best.etas)}"
         )
-        accuracy, rates = self.quality(best.scores)["accuracy"], ", ".join(f"{r:.3f}" for r in best.rates)
+        accuracy, rates = best.quality["accuracy"], ", ".join(f"{r:.3f}" for r in best.rates)
         facts = f"{metric.measured(best.parts):.4g}, accuracy {accuracy:.3f} and positive rates {rates}"
         closest, why = f"The closest, {which}, has {facts}", self.objection(best)
         advice: Sequence[tuple[str, str]] = ADVICE

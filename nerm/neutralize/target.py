@@ -110,6 +110,8 @@ class Candidate:
         The signed part of the measure that each term changes, at the most accurate threshold without a limit.
     distance : float
         The distance of the measure from its best value at that threshold; infinite if nothing was solved.
+    quality : dict
+        Accuracy and AUC of the scores.
 
     """
 
@@ -123,6 +125,7 @@ class Candidate:
     admissible: bool
     directions: Floats
     distance: float
+    quality: Mapping[str, float]
 
     @property
     def value(self) -> float:
