@@ -3,8 +3,9 @@
     python benchmarks/neutral.py                                        adult, bank, german; 10 seeds; all methods
     python benchmarks/neutral.py --data adult --seeds 2 --limits 0.01 --measures parity --csv rows.csv
     python benchmarks/neutral.py --csv benchmarks/neutral_rows.csv      goes on with the runs behind decision 0010
+    python benchmarks/neutral.py --data acs-sex acs-race --rows 10000   ACSIncome, acs/*.parquet in NERM_DATA
 
-Needs the UCI files in NERM_DATA (or a connection). Rows are split 70/30, stratified by label and viewpoint,
+Needs the UCI files in NERM_DATA (or a connection); `--rows` draws fewer rows of each. Rows are split 70/30, stratified by label and viewpoint,
 and coded one-hot. Every method is brought to the limit on its training rows: where it takes a level, that is
 asked for, else its weight is searched (`level`). Of its models within the limit the most accurate one on the
 training rows is taken that keeps half of the plain model's positive rate in each group; where there is none,
@@ -25,9 +26,12 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -35,6 +39,7 @@ import pandas as pd
 from joblib import Parallel, delayed
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import OneHotEncoder
 
 import nerm
 from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2, baselines
@@ -42,7 +47,11 @@ from nerm.baselines.base import scores_of
 from nerm.datasets import load
 
 #: name -> (of nerm.metrics, weights of the neutrality term)
-MEASURES = {"parity": ("calders_verwer_score", "balanced"), "C_sgn": ("neutrality_risk", "uniform")}
+MEASURES = {
+    "parity": ("calders_verwer_score", "balanced"),
+    "C_sgn": ("neutrality_risk", "uniform"),
+    "opportunity": ("equal_opportunity_difference", "equal_opportunity"),
+}
 KEYS = ["data", "measure", "limit", "method", "seed"]
 ETAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 
@@ -50,8 +59,9 @@ ETAS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 class Split:
     """Rows to fit on and to test on, the regularization weight (sum form), and fits that several limits share."""
 
-    def __init__(self, data: Any, seed: int, lam: float) -> None:
-        X, y, v = data.X, data.y, data.viewpoint
+    def __init__(self, data: Any, seed: int, lam: float, rows: int | None = None) -> None:
+        some = np.random.default_rng(seed).permutation(len(data.y))[:rows]
+        X, y, v = data.X[some], data.y[some], data.viewpoint[some]
         strata = 2 * (y > 0) + (v > 0)
         train, test = train_test_split(np.arange(len(y)), test_size=0.3, random_state=seed, stratify=strata)
         self.X, self.y, self.v = X[train], y[train], v[train]
@@ -101,23 +111,27 @@ def by_group(chance: np.ndarray, v: np.ndarray) -> np.ndarray:
     return np.array([chance[v > 0].mean(), chance[v < 0].mean()])
 
 
-def signed(measure: str, chance: np.ndarray, v: np.ndarray) -> float:
+def signed(measure: str, chance: np.ndarray, y: np.ndarray, v: np.ndarray) -> float:
     """Return the measure with its sign, in expectation."""
-    return float(-np.diff(by_group(chance, v))[0] if measure == "parity" else ((2 * chance - 1) * v).mean())
+    if measure == "C_sgn":
+        return float(((2 * chance - 1) * v).mean())
+    among = y > 0 if measure == "opportunity" else np.ones(len(y), dtype=bool)
+    return float(-np.diff(by_group(chance[among], v[among]))[0])
 
 
 def bisected(
     split: Split, limit: float, measure: str, fit: Callable[[float], Any], low: float, high: float
 ) -> Any:
     """Yield models of a bisection for the weight, from nearly plain to beyond neutral, that just meets the limit."""
-    toward = np.sign(signed(measure, split.plain_chances, split.v))
+    toward = np.sign(signed(measure, split.plain_chances, split.y, split.v))
     for weight in (high, low):
         yield fit(weight)
     for _ in range(9):
         middle = (low + high) / 2
         model = fit(middle)
         yield model
-        value = toward * signed(measure, chances(scores_of(model, split.X, split.v), False), split.v)
+        chance = chances(scores_of(model, split.X, split.v), False)
+        value = toward * signed(measure, chance, split.y, split.v)
         low, high = (middle, high) if value > limit else (low, middle)
 
 
@@ -128,7 +142,7 @@ def searchfair(split: Split, limit: float, measure: str, loss: Any) -> Iterator[
     minus 1: a one-sided term, on the side that the plain model leans to. They search for parity 0, here it is
     the level.
     """
-    side = "agreement" if signed(measure, split.plain_chances, split.v) > 0 else "disagreement"
+    side = "agreement" if signed(measure, split.plain_chances, split.y, split.v) > 0 else "disagreement"
     problem = split.problem(loss, Neutrality(Hinge(), weights=MEASURES[measure][1], side=side))
     yield from bisected(split, limit, measure, lambda eta: problem.with_neutrality(eta).solve(), 0.0, 2.0)
 
@@ -168,12 +182,44 @@ def neutralized(split: Split, limit: float, measure: str, prefer: str) -> Iterat
     yield problem.neutralize(limit, MEASURES[measure][0], prefer=prefer).solution
 
 
+def path_with_thresholds(split: Split, limit: float, measure: str) -> Iterator[Any]:
+    """Yield a path of one-sided logistic terms, each with its best threshold (`nerm.metrics.best_threshold`)."""
+    name, weights = MEASURES[measure]
+    side = "agreement" if signed(measure, split.plain_chances, split.y, split.v) > 0 else "disagreement"
+    problem = split.problem(Logistic(), Neutrality(Logistic(), weights=weights, side=side))
+    keep = 0.5 * by_group(split.plain_chances, split.v)[::-1]
+    for solution in split.once(
+        ("path", measure), lambda: problem.path(np.linspace(0.0, 1.0, 21)[1:].tolist())
+    ):
+        scores = solution.training_scores()
+        with suppress(nerm.NotNeutralError):
+            yield solution.shifted(
+                nerm.metrics.best_threshold(scores, split.y, split.v, limit, name, keep=keep)
+            )
+
+
+def acs_income(viewpoint: str) -> Any:
+    """Return the ACSIncome rows of acs/*.parquet, one-hot; the viewpoint is sex, or the largest race and the rest."""
+    (file,) = Path(os.environ["NERM_DATA"], "acs").glob("*.parquet")
+    table = pd.read_parquet(file)
+    y, sex = np.where(table["PINCP"] > 0, 1.0, -1.0), np.where(table["SEX"] == 1, 1.0, -1.0)
+    race = np.where(table["RAC1P"] == table["RAC1P"].mode()[0], 1.0, -1.0)
+    coded = {
+        name: pd.qcut(table[name], 10, labels=False, duplicates="drop") for name in ("SCHL", "WKHP", "AGEP")
+    }
+    coded |= {"OCCP": table["OCCP"] // 500, "POBP": table["POBP"] // 50}
+    coded |= {name: table[name] for name in ("RELP", "COW", "MAR")}
+    X = OneHotEncoder(min_frequency=100, handle_unknown="ignore").fit_transform(pd.DataFrame(coded)).tocsr()
+    return SimpleNamespace(X=X, y=y, viewpoint=sex if viewpoint == "sex" else race)
+
+
 SEES = {"sees_group": True, "level": "asked"}
 DRAWN = {"randomised": True, "measures": ("parity",)}
 METHODS = {  # "unprocessed" is eta-LR at its most neutral, "fairlearn-cuts" its ThresholdOptimizer
     "plain": Method(lambda split, limit, measure: iter([split.plain]), level="none"),
     "paper": Method(paper),
     "eta-lr": Method(eta_lr),
+    "path-thresholds": Method(path_with_thresholds),
     "exp-gradient": Method(exponentiated, **DRAWN),
     "exp-gradient-hard": Method(exponentiated, measures=("parity",)),
     "searchfair": Method(partial(searchfair, loss=Hinge())),
@@ -200,7 +246,8 @@ def run(data: str, seed: int, measures: list[str], options: Any) -> list[dict[st
     ]
     if not cells:
         return []
-    split = Split(load(data, coding="one-hot"), seed, options.lam)
+    table = acs_income(data.removeprefix("acs-")) if data.startswith("acs-") else load(data, coding="one-hot")
+    split = Split(table, seed, options.lam, options.rows)
     for loss in (Hinge(), Logistic()):
         split.problem(loss).solve()  # what compiles has compiled
     return [
@@ -223,7 +270,7 @@ def attempt(method: Method, split: Split, limit: float, measure: str) -> dict[st
     try:
         for model in method.candidates(split, limit, measure):
             chance = chances(scores_of(model, split.X, split.v), method.randomised)
-            value = abs(signed(measure, chance, split.v))
+            value = abs(signed(measure, chance, split.y, split.v))
             if method.level == "none" or (value <= limit + 1e-9 and np.ptp(chance) > 0):
                 stands = bool((by_group(chance, split.v) >= least).all())
                 found.append((stands, 1 - np.abs((split.y > 0) - chance).mean(), -len(found), value, model))
@@ -239,7 +286,8 @@ def attempt(method: Method, split: Split, limit: float, measure: str) -> dict[st
         "accuracy": 1 - np.abs((split.y_test > 0) - chance).mean(),
         "auc": roc_auc_score(split.y_test, scores),
     }
-    row |= {"train": value, "test": signed(measure, chance, split.v_test), "collapsed": not stands}
+    test = signed(measure, chance, split.y_test, split.v_test)
+    row |= {"train": value, "test": test, "collapsed": not stands}
     return row | dict(zip(("rate+", "rate-"), by_group(chance, split.v_test), strict=True))
 
 
@@ -262,6 +310,7 @@ def main() -> None:
     )
     parser.add_argument("--data", nargs="+", default=["adult", "bank", "german"])
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--rows", type=int, help="draw this number of rows; all by default")
     parser.add_argument("--start", type=int, default=0, help="the first seed")
     parser.add_argument("--limits", nargs="+", type=float, default=[0.05, 0.02, 0.01])
     parser.add_argument("--measures", nargs="+", default=list(MEASURES), choices=list(MEASURES))
