@@ -242,6 +242,7 @@ def _found(search: Search, surrogate: Any) -> tuple[Candidate, Any, pd.DataFrame
             raise search.error(surrogates)
         return plain, surrogates[0], choice
     finalists: list[Any] = [None]
+    spare: list[Candidate] = []
     if len(surrogates) > 1:
         finalists, choice = compare(search, surrogates)
     for one in finalists:
@@ -251,25 +252,36 @@ def _found(search: Search, surrogate: Any) -> tuple[Candidate, Any, pd.DataFrame
             at, start = search.find(psi, start, MOST_STEPS if near else 0)
         else:
             at = one.candidate
-        candidate = _finished(search, at, start)
+        candidate = _finished(search, at, start, spare)
         if candidate is not None:
             return candidate, psi, choice
+    if spare:
+        candidate = max(spare, key=lambda one: one.quality["accuracy"])
+        return candidate, candidate.surrogate, choice
     raise search.error(surrogates)
 
 
-def _finished(search: Search, at: Candidate, start: Any) -> Candidate | None:
-    """Refine around a candidate, and solve the best one to the tolerance; None if none is usable."""
+def _finished(search: Search, at: Candidate, start: Any, spare: list[Candidate]) -> Candidate | None:
+    """Refine around a candidate, and solve the best one to the tolerance; None if none is usable.
+
+    A nonconvex candidate may become less accurate on the way to its stationary point. If it loses more than
+    two standard errors, it is added to `spare`, and the next best one is tried.
+    """
     search.refine(at, start)
     candidates, tol = [search.plain, *search.history.of(at.surrogate)], search.target.tol
-    while (best := search.best(candidates)) is not None:
-        candidates = [one for one in candidates if one is not best]
-        if best is not search.plain:
-            if search.left < 1:
+    reserved = MOST_STEPS if isinstance(at.surrogate, DCFunction) else 0  # solves for another surrogate
+    while (rough := search.best(candidates)) is not None:
+        candidates, best = [one for one in candidates if one is not rough], rough
+        if rough is not search.plain:
+            if search.left <= reserved:
                 continue
-            near = best.solution.coef, best.solution.intercept
-            best = search.solve(best.surrogate, best.weights, near, tol, MOST_SOLVES)
+            near = rough.solution.coef, rough.solution.intercept
+            best = search.solve(rough.surrogate, rough.weights, near, tol, max(1, search.left - reserved))
         if best.admissible and not search.objection(best):
-            return best
+            lost = rough.quality["accuracy"] - best.quality["accuracy"]
+            if lost <= 2 * search.error_of_accuracy:
+                return best
+            spare.append(best)
     return None
 
 
