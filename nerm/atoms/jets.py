@@ -128,7 +128,8 @@ class JetFunction:
     def jumps(self) -> tuple[Floats, Floats]:
         """The slopes next to each breakpoint, which may be known up to rounding only, (K,) each."""
         width = 4 * np.finfo(float).eps * (1 + np.abs(self.breaks))
-        return self.jet(self.breaks - width).low, self.jet(self.breaks + width).high
+        left, right = self.jet(self.breaks - width), self.jet(self.breaks + width)
+        return np.minimum(left.low, right.low), np.maximum(left.high, right.high)
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
@@ -181,8 +182,11 @@ class JetFunction:
         the tangents at m1 and m2 meet is returned: an upper bound whose error is of second order.
         """
         if self.star is not None:
-            with np.errstate(all="ignore"):
-                return np.asarray(self.star(u))
+            u, (low, high) = np.asarray(u, dtype=float), self.end_slopes
+            rounding = 8 * np.finfo(float).eps * (1 + np.abs(u))
+            with np.errstate(all="ignore"):  # rounding may put an end slope outside of the domain of `star`
+                found, next_to = (self.star(at) for at in (u, np.clip(u, low + rounding, high - rounding)))
+            return np.where(np.isinf(found) & (low <= u) & (u <= high), next_to, found)
         inside = np.clip(np.asarray(u, dtype=float), *self.end_slopes).ravel()
         with np.errstate(all="ignore"):
             m = self.solve(inside, 0.0, 1.0)
