@@ -10,6 +10,7 @@ from . import experiments as experiments
 from . import kernels as kernels
 from . import metrics as metrics
 from . import plots as plots
+from . import proofs as proofs
 from . import signs as signs
 from . import solvers as solvers
 from . import svm as svm

@@ -20,7 +20,7 @@ import nerm
 
 PACKAGE = Path(nerm.__file__).parent
 CONTRIBUTING = PACKAGE.parent / "CONTRIBUTING.md"
-RESEARCH = {"baselines", "datasets", "experiments", "plots"}
+RESEARCH = {"baselines", "datasets", "experiments", "plots", "proofs"}
 PRODUCT = {"tables", "report", "cli"}
 
 #: Functions that import a later package when they are called, and one base class: a regularizer is a term.
@@ -30,6 +30,7 @@ DEFERRED = {
     "certify.solution.Solution.predict": "chunks",
     "certify.solution.Solution.fit_facts": "bounds",
     "certify.solution.Solution.save": "io",
+    "chunks.chunked_problem.ChunkedProblem.frontier": "proofs",
     "chunks.source.Chunks._frames": "tables",
     "chunks.source.Chunks._files": "tables",
     "chunks.source.Chunks.features": "tables",
@@ -44,6 +45,8 @@ DEFERRED = {
     "model.problem.Problem.neutralize": "neutralize",
     "model.problem.Problem.path": "solvers",
     "model.problem.Problem.grid": "solvers",
+    "model.problem.Problem.frontier": "proofs",
+    "proofs.frontier.Frontier.plot": "plots",
 }
 
 #: Packages and modules that may import cvxpy, and functions of atoms that write or read an expression.

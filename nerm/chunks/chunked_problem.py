@@ -40,6 +40,7 @@ from nerm.validation import as_positive, check_known
 from nerm.viewpoint import shown_groups, warn_uncentred
 
 if TYPE_CHECKING:
+    from nerm.proofs.frontier import Frontier
     from nerm.solvers.base import Solver
 
 MOST_PASSES = 50
@@ -355,6 +356,12 @@ class ChunkedProblem:
             found.append(self.with_neutrality(one).solve(solver, tol, **options))
             options["start"] = (found[-1].coef, found[-1].intercept)
         return found
+
+    def frontier(self, tol: float = 0.01, eta_range: tuple[float, float] | None = None) -> Frontier:
+        """Enclose the trade-off curve by certified solves, as `nerm.Problem.frontier` does."""
+        from nerm.proofs.frontier import frontier
+
+        return frontier(self, tol, eta_range)
 
 
 def bind_chunks(

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from nerm.certify.multipliers import Multipliers
     from nerm.certify.solution import Solution
     from nerm.neutralize import Neutralized
+    from nerm.proofs.frontier import Frontier
     from nerm.solvers.base import Solver
 
 
@@ -403,6 +404,28 @@ class Problem:
         found = SolverPool(solver, verbose).solve_all(problems, tol, strict, time_limit, options)
         width = len(problems) // len(rows)
         return [found[i : i + width] for i in range(0, len(found), width)]
+
+    def frontier(self, tol: float = 0.01, eta_range: tuple[float, float] | None = None) -> Frontier:
+        """Enclose the trade-off between regularised risk and relaxed neutrality risk by certified solves.
+
+        Parameters
+        ----------
+        tol : float
+            The target width of the band between the proved bound and the attained curve, relative to the
+            range of each risk.
+        eta_range : (float, float), optional
+            The smallest and largest neutrality weight. By default all weights from 0; a problem with
+            one-sided neutrality terms needs a finite range.
+
+        Returns
+        -------
+        Frontier
+            With `refutes`, `find` and `place`; see `nerm.proofs.Frontier` for an example.
+
+        """
+        from nerm.proofs.frontier import frontier
+
+        return frontier(self, tol, eta_range)
 
     def _penalty(self, omega: Regularizer, coef: Floats) -> float:
         """Return Omega(w); on a kernel problem 1/2 ||w||^2 is computed as 1/2 c' K c."""

@@ -12,6 +12,7 @@ from nerm.plots.figures import (
     figure_1,
     figure_2,
     figure_levels,
+    frontier,
     level_panel,
     tradeoff_panel,
 )
@@ -20,5 +21,5 @@ from nerm.plots.style import DASHES, MARKERS, OKABE_ITO
 
 __all__ = [
     "DASHES", "MARKERS", "OKABE_ITO", "atom", "coefficient_path", "convergence_panel", "eta_path", "figure_1",
-    "figure_2", "figure_levels", "level_panel", "tradeoff_panel",
+    "figure_2", "figure_levels", "frontier", "level_panel", "tradeoff_panel",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ The look of a curve in the panels of target levels tells the kind of its method:
 - solid line: the level is a parameter of the method; dashed line: a grid of weights was searched.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -19,7 +19,7 @@ from nerm.experiments.convergence import slopes
 from nerm.experiments.levels import LEVEL_METHODS, MEASURES, level_means
 from nerm.experiments.methods import METHODS
 from nerm.experiments.tradeoff import front
-from nerm.plots.style import axes_or_new, finish, grid, pyplot, style
+from nerm.plots.style import DASHES, OKABE_ITO, axes_or_new, finish, grid, pyplot, style
 from nerm.typing import Floats
 from nerm.validation import check_known, flat
 
@@ -448,6 +448,47 @@ def coefficient_path(
         ax.plot(etas, coefs[:, j], color="0.8", linewidth=0.8, zorder=0)
     ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
     _curves(ax, etas, [(labels[j], coefs[:, j]) for j in moved[:top]], "coefficient", legend="outside")
+    return ax
+
+
+def frontier(curves: Any, models: Mapping[str, Any] | None = None, ax: Any = None) -> Any:
+    """Draw a `nerm.proofs.Frontier`: the attained curve, the proved bound, and the band between them.
+
+    Parameters
+    ----------
+    curves
+        The result of `Problem.frontier`.
+    models
+        Models to show as points, by name; each is anything that `Frontier.place` takes.
+    ax
+        Axes to draw on; new ones by default.
+
+    Returns
+    -------
+    Axes
+
+    >>> import matplotlib; matplotlib.use("Agg")
+    >>> import nerm
+    >>> from nerm.datasets import load
+    >>> d = load("synthetic", n=60, random_state=0)
+    >>> goal = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
+    >>> curves = goal.on(d.X, d.y, viewpoint=d.viewpoint).frontier(0.05)
+    >>> frontier(curves, {"zero": ([0.0] * 10, 0.0)}).get_xlabel()
+    'relaxed neutrality risk C'
+    """
+    ax = axes_or_new(ax)
+    c = np.unique(
+        np.concatenate([np.linspace(curves.inner[0, 0], curves.inner[-1, 0], 200), curves.inner[:, 0]])
+    )
+    inner, outer = np.interp(c, *curves.inner.T), curves.outer(c)
+    ax.fill_between(c, outer, inner, color=OKABE_ITO[5], alpha=0.4, linewidth=0, label="not decided")
+    ax.plot(c, inner, color=OKABE_ITO[0], label="attained")
+    ax.plot(c, outer, color=OKABE_ITO[1], linestyle=DASHES[1], label="proved bound")
+    for k, (name, model) in enumerate((models or {}).items()):
+        placed = curves.place(model)
+        ax.plot(placed.neutrality, placed.risk, **style(k + 2) | {"linestyle": ""}, label=name)
+    ax.set(xlabel="relaxed neutrality risk C", ylabel="regularised risk")
+    ax.legend(fontsize="small")
     return ax
 
 
