@@ -11,6 +11,7 @@ these rows.
 """
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 
@@ -70,8 +71,11 @@ class UnknownNameError(InvalidInputError):
     """
 
     def __init__(self, what: str, name: object, known: object, do: str = "Use one of these names") -> None:
-        names = ", ".join(repr(k) for k in sorted(str(k) for k in known))  # type: ignore[attr-defined]
-        super().__init__(f"{what} must be one of {names}", repr(name), do)
+        words = sorted(str(k) for k in known)  # type: ignore[attr-defined]
+        close = get_close_matches(str(name).casefold(), [word.casefold() for word in words], 1)
+        meant = [f"Did you mean {word!r}? " for word in words if [word.casefold()] == close]
+        names = ", ".join(map(repr, words))
+        super().__init__(f"{what} must be one of {names}", repr(name), "".join(meant[:1]) + do)
 
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
         """Pickle as the parent class, which has the same message."""

@@ -191,7 +191,8 @@ def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
 
     # Text, never str: rich would interpret [markup] in the column names of a table
     heading = Text(escaped(title), style="bold")
-    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    narrow: dict[str, Any] = {"pad_edge": False, "padding": (0, 1, 0, 0), "show_edge": False}
+    table = Table(title=heading, title_justify="left", box=box.SIMPLE_HEAD, **narrow)
     for j, column in enumerate(columns):
         table.add_column(Text(escaped(column)), justify="left" if j < left else "right", overflow="fold")
     for row in rows:

@@ -63,7 +63,7 @@ def fit(
         try:
             statements = _statements(study)
             found["bounds"] = rendering.statements_json(statements)
-            shown.append(rendering.statements_table(statements, study.settings.delta))
+            shown += rendering.statements_shown(statements, study.settings.delta)
         except NermError as error:  # the fit stands without bounds
             found["no_bounds"] = str(error)
             shown.append(f"No bounds: {error}")
@@ -88,11 +88,9 @@ def bound(console: Console, data: str, **options: Any) -> int:
     found, statements, delta = _fit_json(study), _statements(study), study.settings.delta
     names = ("asked", "objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form", "warning")
     plain = {**{name: found[name] for name in names}, "delta": delta}
-    plain["bounds"], table = (
-        rendering.statements_json(statements),
-        rendering.statements_table(statements, delta),
-    )
-    console.result(plain, found["warning"], found["objective"], table)
+    plain["bounds"] = rendering.statements_json(statements)
+    shown = rendering.statements_shown(statements, delta)
+    console.result(plain, found["warning"], found["objective"], *shown)
     return console.code(study.points, collapsed=found["warning"] is not None)
 
 

@@ -139,7 +139,7 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
     plain = {"rows": len(task), **rendering.measured_json(point), "warning": point.collapse}
     plain |= {"notes": list(task.notes), "bounds": rendering.statements_json(statements)}
     shown: list[Any] = [point.collapse, *rendering.measured_tables(point, f"{len(task):,} rows")]
-    shown.append(rendering.statements_table(statements, delta))
+    shown += rendering.statements_shown(statements, delta)
     if report is not None:
         seed = options["seed"]
         settings = nerm.report.Settings(limits=LIMITS[1:3], missing=missing, seed=seed, delta=delta)

@@ -70,8 +70,8 @@ def interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
     return "" if ends is None else f"{ends[0]:.{digits}f} … {ends[1]:.{digits}f}"
 
 
-def statements_table(statements: Iterable[nerm.bounds.Statement], delta: float) -> Any:
-    """Return a table of the bounds; bounds without content are marked as vacuous.
+def statements_shown(statements: Iterable[nerm.bounds.Statement], delta: float) -> list[Any]:
+    """Return a table of the bounds, and one line about those that are vacuous or do not apply.
 
     Parameters
     ----------
@@ -80,12 +80,12 @@ def statements_table(statements: Iterable[nerm.bounds.Statement], delta: float) 
     delta
         Probability with which each may fail.
     """
-    rows = []
-    for s in statements:
-        bound = nerm.report.fixed(s.bound, 4) + (" vacuous" if s.vacuous and s.holds else "")
-        rows.append([s.quantity, s.source, s.remark, nerm.report.fixed(s.on_sample, 4), bound])
+    stated, empty = nerm.report.page.with_content(statements)
+    fixed = nerm.report.fixed
+    rows = [[s.quantity, s.source, s.remark, fixed(s.on_sample, 4), fixed(s.bound, 4)] for s in stated]
     title = f"Bounds, each with probability {1 - delta:g}"
-    return make_table(title, ["quantity", "by", "note", "on these rows", "bound"], rows, left=3)
+    table = make_table(title, ["quantity", "by", "note", "on these rows", "bound"], rows, left=3)
+    return [table if rows else None, empty]
 
 
 def statements_json(statements: Iterable[nerm.bounds.Statement]) -> list[dict[str, Any]]:
@@ -113,7 +113,7 @@ def show_study(
     if files["report"] is not None:
         write_text(files["report"], nerm.report.render_page(study, command))
     again = None if study.recommended is None else f"This model again: {study.recommended.command}"
-    shown = study.warning(), _front_table(study), study.sentence(), again
+    shown = study.warning(), _front_table(study), _legend(study), "", study.sentence(), again
     console.result(_study_json(study), *shown, files=files)
     return console.code(study.points, collapsed=study.recommended is None)
 
@@ -122,16 +122,34 @@ def _front_table(study: nerm.report.Study) -> Any:
     """Return the trade-off table, one row per model; recommended and collapsed models are marked."""
     aim, fixed = study.settings.aim, nerm.report.fixed
     names = ["auc", "accuracy", "neutrality_risk", "calders_verwer_score"]
-    columns = ["", "model", "AUC", "accuracy", "C_sgn", "difference in positive rates", "95 % interval"]
+    columns = ["  model", "AUC", "accuracy", "C_sgn", "difference", "95 % interval"]
     more = [] if aim.name in names else [aim]
     rows = []
     for p in (*study.points, *study.others):
         mark = "→" if p is study.recommended else "×" if p.collapse and p.model else ""
-        cells = [*(fixed(p.measures[name]) for name in names), interval(p.intervals.get(names[-1]))]
-        rows.append([mark, p.label, *cells, *(fixed(p.measures[m.name]) for m in more), p.certified])
-    columns += [*(metric.words for metric in more), "certified gap"]
-    title = f"{study.task.target.group(1)}, neutral to {study.task.viewpoint.column} ({study.how_measured})"
-    return make_table(title, columns, rows, left=2)
+        cells = [*(fixed(p.measures[name]) for name in names), interval(p.intervals.get(names[-1]), 2)]
+        rows.append([f"{mark:1} {p.label}", *cells, *(fixed(p.measures[m.name]) for m in more), p.certified])
+    columns += [*(metric.words for metric in more), "gap"]
+    title = f"{study.task.target.group(1)}, neutral to {study.task.viewpoint.column}"
+    return make_table(title, columns, rows)
+
+
+def _legend(study: nerm.report.Study) -> str:
+    """Return the text below the trade-off table that explains its columns and marks."""
+    marks = ["→ recommended"] if study.recommended else []
+    if any(point.collapse for point in study.points):
+        marks.append("× nearly constant, or its positive rate collapsed")
+    lines = [
+        f"Measured by {study.how_measured}.",
+        f"Marks: {', '.join(marks)}.",
+        "difference: in positive rates, one group minus the others.",
+        "C_sgn: |share of decisions that agree with the group − share that do not|.",
+        "gap: the objective is certified to be at most this share above its optimum.",
+    ]
+    if any(other.label == "logistic regression" for other in study.others):
+        text = "logistic regression: another loss, equal class weights and no limit, so that it can have a "
+        lines.append(f"{text}larger AUC or accuracy than “no limit”.")
+    return "\n".join(lines)
 
 
 def _study_json(study: nerm.report.Study) -> dict[str, Any]:

@@ -140,6 +140,16 @@ def point_of(
     return Point(label, task, scores, *measured, groups, differences, decisions, collapse, **more)
 
 
+def counted(number: float, noun: str, verbs: tuple[str, str] = ("is", "are")) -> str:
+    """Return a number with its noun and verb.
+
+    >>> counted(1.2, "fewer decision"), counted(3, "decision", ("gets", "get"))
+    ('1 fewer decision is', '3 decisions get')
+    """
+    whole = f"{number:.0f}"
+    return f"{whole} {noun} {verbs[0]}" if whole == "1" else f"{whole} {noun}s {verbs[1]}"
+
+
 def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats | None]) -> str | None:
     """Return a sentence if a model is nearly constant or its positive rate collapsed, else None.
 

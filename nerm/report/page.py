@@ -1,12 +1,14 @@
 """Render the report as one HTML file that contains its style and script and needs no network."""
 
 import platform
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from nerm.bounds.guarantee import Statement
 from nerm.report.chart import front_svg, per, render
-from nerm.report.measuring import Point, groups_of
+from nerm.report.measuring import Point, counted, groups_of
 from nerm.report.study import Study
 from nerm.tables.roles import MOST_SHOWN
 
@@ -32,6 +34,7 @@ def render_page(study: Study, command: str = "") -> str:
         chart=front_svg(study, clickable=True),
         coefficients=[_coefficients(study, point) for point in study.points],
         sentences=[decision_sentences(study, point) for point in study.points],
+        with_content=with_content,
         short=lambda name: name.removeprefix(prefix),
         everyone=groups_of(study.task, study.task.y),
         reference=reference(study),
@@ -69,7 +72,7 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         groups = list(zip(names, *positive, strict=True))
     if point is plain:
         subject = "These are the decisions" if study.audited else "This is the model"
-        counts = f"{now['positive']:.0f} get {decision}; {now['correct']:.0f} decisions are right."
+        counts = f"{now['positive']:.0f} get {decision}; {counted(now['correct'], 'decision')} right."
         first = f"{subject} {usual}. Of 1,000 people, {counts}"
         return [first, *(f"{name}, {rate} get {decision}." for name, rate, _ in groups)]
     lost = round(now["correct"]) - round(plain.decisions["correct"])
@@ -83,6 +86,19 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         *(f"{name}, {rate} get {decision}; {usual} {before}." for name, rate, before in groups),
         f"The groups differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
     ]
+
+
+def with_content(statements: Iterable[Statement]) -> tuple[list[Statement], str | None]:
+    """Return the bounds with content, and one line about the others; None if there are no others."""
+    every = list(statements)
+    stated = [each for each in every if each.holds and not each.vacuous]
+    reasons: dict[str, list[str]] = {}
+    for each in every:
+        if each not in stated:
+            word = "vacuous" if each.holds else "does not apply"
+            reasons.setdefault(f"{word}: {each.remark}", []).append(f"{each.quantity} by {each.source}")
+    told = "; ".join(f"{', '.join(names)} ({why})" for why, names in reasons.items())
+    return stated, f"Bounds without content: {told}." if told else None
 
 
 def reference(study: Study) -> str:

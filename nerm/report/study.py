@@ -17,7 +17,15 @@ from nerm.datasets import Discretize
 from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.design import atom_name
 from nerm.report.fitting import ADVICE, SMALL_TABLE, FittedModel, Level, Progress, Settings, Training
-from nerm.report.measuring import Point, collapse_of, decisions_of, held_out_bounds, measures_of, point_of
+from nerm.report.measuring import (
+    Point,
+    collapse_of,
+    counted,
+    decisions_of,
+    held_out_bounds,
+    measures_of,
+    point_of,
+)
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import WORDS, TableTask, values_of
@@ -25,7 +33,7 @@ from nerm.tables.values import missing_in
 from nerm.typing import Floats, Ints, Matrix
 
 PARTS = 5  # folds of a cross-validation
-GROUP_THRESHOLDS = "a threshold per group"
+GROUP_THRESHOLDS = "group thresholds"
 Pairs = Sequence[tuple[Ints, Ints]]
 
 
@@ -158,12 +166,14 @@ class Study:
             by_hand = [other for other in self.others if other.label == GROUP_THRESHOLDS]
             return " ".join([text, *(self._thresholds_sentence(other) for other in by_hand)])
         more = now.decisions["correct"] - plain.decisions["correct"]
+        noun = f"{'fewer' if more <= 0 else 'more'} decision"
         low, high = now.intervals.get(name, (value, value))
+        few = "" if not any(d.few for d in now.differences) else " A group has few rows: this may be chance."
         return (
             f"With {now.label} the {words} is {value:+.3f} (95 %: {low:+.3f} to {high:+.3f}) instead of "
             f"{plain.measures[name]:+.3f}, for an AUC of {auc:.3f} instead of {plain.measures['auc']:.3f}: "
-            f"per 1,000 people, {now.decisions['changed']:.0f} get another decision and {abs(more):.0f} "
-            f"{'fewer' if more <= 0 else 'more'} decisions are right."
+            f"per 1,000 people, {now.decisions['changed']:.0f} get another decision and "
+            f"{counted(abs(more), noun)} right.{few}"
         )
 
     def _thresholds_sentence(self, point: Point) -> str:

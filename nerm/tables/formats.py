@@ -18,6 +18,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from itertools import chain, islice, tee
 from pathlib import Path
+from statistics import mode
 from typing import Any
 
 import pandas as pd
@@ -120,9 +121,15 @@ def opened(path: Any, layout: Layout) -> Iterator[tuple[Content, Callable[[], fl
             yield _content(stream, layout), lambda: stream.tell() / size if size else 0.0
         except NermError:
             raise
-        except ImportError:
-            text = f"{layout.name!r} needs a package that is not installed. Install it, for instance with: "
-            raise MissingPackageError(text + "pip install 'nerm-learn[tables]'.") from None
+        except ImportError as error:  # pandas names the package in its message only
+            named = [
+                error.name or "",
+                *re.findall(r"[`'](?:Import )?(\w+)[`']", str(error)),
+                "'nerm-learn[tables]'",
+            ]
+            package = next(filter(None, named)).partition(".")[0]
+            text = f"{layout.name!r} needs the package {package}, which is not installed. Install it: "
+            raise MissingPackageError(f"{text}pip install {package}.") from None
         except Exception as error:  # a damaged file can make its reader raise anything
             got = f"one that ends early or is damaged ({type(error).__name__}: {str(error)[:80]})"
             raise layout.refuse("be a whole file", got, "Copy, download or write it again") from error
@@ -170,12 +177,12 @@ def _lines(stream: Any, layout: Layout) -> Iterator[str]:
 def text_content(lines: Iterable[str], layout: Layout) -> Content:
     """Return the content of a text whose columns are separated by one character."""
     lines, ahead = tee(islice(lines, layout.skip_lines, None))
-    separator = _separator(layout, list(islice(filter(str.strip, ahead), 2)))
+    separator = _separator(layout, list(islice(ahead, 20)))
     return Content(_fields(lines, separator, layout), separator=separator)
 
 
-def _separator(layout: Layout, sample: Sequence[str]) -> str:
-    """Return the given separator, or the one that occurs equally often in the lines of `sample`.
+def _separator(layout: Layout, lines: Sequence[str]) -> str:
+    """Return the given separator, or the one that occurs equally often in the first two of these lines.
 
     If several do, the first in `SEPARATORS` is taken; if none does, the most frequent one in the first line.
     A space is the last choice.
@@ -186,14 +193,24 @@ def _separator(layout: Layout, sample: Sequence[str]) -> str:
             do = "Use one of these names, or one character"
             raise UnknownNameError("'separator'", layout.separator, SEPARATORS, do)
         return mark
+    sample = [line for line in lines if line.strip()]
     if not sample:
         return ","
-    first, last = (line.strip() for line in (sample[0], sample[-1]))
+    first, last = (line.strip() for line in (sample[0], sample[:2][-1]))
     marks = [mark for mark in SEPARATORS.values() if mark in first]
-    if not marks:
-        do = "Separate columns by commas, or name the separator with --separator"
-        raise layout.refuse("have at least two columns", f"{first[:40]!r}", do)
     alike = [mark for mark in marks if mark != " " and first.count(mark) == last.count(mark)]
+    do = "Separate columns by commas, or name the separator with --separator"
+    for mark in () if alike else islice(SEPARATORS.values(), 4):  # lines above the header?
+        counts = [line.count(mark) for line in lines]
+        usual = mode(count for count, line in zip(counts, lines, strict=True) if line.strip())
+        if usual > first.count(mark) + 1:  # R leaves the name of the row names out
+            skip = layout.skip_lines + counts.index(usual)
+            do = f"Leave out the lines above the header with --skip-lines {skip}"
+            raise layout.refuse(
+                "begin with its header", f"{first[:40]!r} above lines of {usual + 1} fields", do
+            )
+    if not marks:
+        raise layout.refuse("have at least two columns", f"{first[:40]!r}", do)
     return alike[0] if alike else max(marks, key=lambda mark: (mark != " ", first.count(mark)))
 
 

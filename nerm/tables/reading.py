@@ -273,7 +273,7 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
     per_part = max(1, cells // len(names)) if cells else None
     records = records if cells else _within_memory(records, layout)
     rows = list(islice(records, per_part))
-    names, notes = _completed(names, rows, layout)
+    names, notes = _completed(names, rows, layout, content.separator)
     if not rows:
         raise layout.refuse("hold at least one row", "only a header", "Check how it was written")
     marks: Mapping[str, str] = {}
@@ -291,7 +291,9 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
         rows = list(islice(records, per_part))
 
 
-def _completed(names: list[str], rows: Sequence[Record], layout: Layout) -> tuple[list[str], tuple[str, ...]]:
+def _completed(
+    names: list[str], rows: Sequence[Record], layout: Layout, separator: str | None
+) -> tuple[list[str], tuple[str, ...]]:
     """Return a name for every column, and notes on the names that were generated.
 
     A column of row names often has no name: pandas writes an empty one, and R leaves its header field out.
@@ -299,8 +301,11 @@ def _completed(names: list[str], rows: Sequence[Record], layout: Layout) -> tupl
     if layout.columns is None and rows and all(len(row) == len(names) + 1 for _, row in rows):
         names = ["", *names] if any(row[-1] for _, row in rows) else [*names, ""]
     blank = [j for j, name in enumerate(names) if not name]
-    if len(blank) > len(names) / 2:
-        do = "Leave out lines above it with --skip-lines, or use --no-header if the first line is data"
+    if len(blank) > len(names) / 2 or (separator is None and not any(names[1:])):
+        whole = next((f" {line - 1}" for line, row in rows if all(row) and len(row) > 1), "")
+        do = (
+            f"Leave out lines above it with --skip-lines{whole}, or use --no-header if the first line is data"
+        )
         got = f"no name for {len(blank)} of {len(names)}"
         raise layout.refuse("name its columns in the header", got, do)
     for j in blank:
@@ -312,7 +317,12 @@ def _completed(names: list[str], rows: Sequence[Record], layout: Layout) -> tupl
     if times > 1:
         raise layout.refuse("name every column once", f"{name!r} {times} times", "Rename one")
     if len(names) < 2:
-        raise layout.refuse("have at least two columns", "one", "Name the separator with --separator")
+        do = (
+            "Name the separator with --separator"
+            if separator
+            else "Leave out lines above it with --skip-lines"
+        )
+        raise layout.refuse("have at least two columns", "one", do)
     return names, tuple(f"column {j + 1} has no name in the header and is called {names[j]!r}" for j in blank)
 
 

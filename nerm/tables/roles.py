@@ -437,10 +437,10 @@ def survey(
     >>> task.inputs, dict(task.kinds)
     (('x', 'day', 'copy'), {'x': 'numbers', 'day': 'day.month.year', 'copy': 'words'})
     >>> print("\n".join(task.notes))
-    'copy' nearly repeats the target 'y': if that is not known when decisions are made, leave it out with
-    --leave-out 'id' left out: another value in nearly every row, so it names rows; --numeric keeps integers,
-    --nominal words 'day' read as dates (day.month.year), coded as year, month and days; --nominal takes them
-    as words
+    'copy' nearly repeats the target 'y' (its value tells it in 90 of 90 rows): if that is not known when
+    decisions are made, leave it out with --leave-out 'id' left out: another value in nearly every row, so it
+    names rows; --numeric keeps integers, --nominal words 'day' read as dates (day.month.year), coded as year,
+    month and days; --nominal takes them as words
     """
     table = task.table
     kinds: dict[str, str] = {}
@@ -507,27 +507,47 @@ def _leak_notes(task: TableTask, kinds: Mapping[str, str], missing: Sequence[str
     views = {term.partition(" = ")[0] for term in (task.viewpoint.column, *task.terms)}  # may be inputs too
     for role, sides in (("target", [task.y]), ("viewpoint", list(task.terms.values()))):
         others = [name for name in kinds if name not in views]
-        leaks = [n for n in others if any(_repeats(task.table, n, kinds[n], missing, s) for s in sides)]
-        if leaks:
-            verb = "repeats" if len(leaks) == 1 else "repeat"
-            column = getattr(task, role).column
-            notes.append(f"{cells.listed(leaks)} nearly {verb} the {role} {column!r}: {advice[role]}")
+        column = getattr(task, role).column
+        leaks: dict[str, list[str]] = {}
+        for name in others:
+            said = (_told_by(task.table, name, kinds[name], missing, signs) for signs in sides)
+            leaks.setdefault(next(filter(None, said), ""), []).append(name)
+        leaks.pop("", None)
+        for how, names in leaks.items():
+            verb = "repeats" if len(names) == 1 else "repeat"
+            text = f"{cells.listed(names)} nearly {verb} the {role} {column!r} ({how})"
+            notes.append(f"{text}: {advice[role]}")
     return notes
 
 
-def _repeats(table: TextTable, name: str, kind: str, missing: Sequence[str], signs: Floats) -> bool:
-    """Whether the values of a column, or one threshold on its numbers, nearly determine the signs, (n,)."""
-    words, positive = table[name], signs > 0
+def _told_by(table: TextTable, name: str, kind: str, missing: Sequence[str], signs: Floats) -> str:
+    """Return how a column by itself tells nearly all signs, (n,); "" if it does not.
+
+    A value tells the sign of a row if most other rows with this value have that sign. So a value that occurs
+    once tells nothing, and a column of 60 different values does not give the signs away by chance.
+    """
+    unknown, positive = cells.missing_in(table[name], missing), signs > 0
+    rows = len(positive)
     allowed = (1 - NEARLY_ALL) * min(positive.sum(), (~positive).sum())
-    counts = pd.crosstab(words, positive)
-    if len(words) < FEW_ROWS or min(counts.shape) < 2:
-        return False
-    if len(counts) <= len(words) / 2:
-        return bool(counts.min(axis=1).sum() <= allowed)
-    known = ~cells.missing_in(words, missing)
-    if kind == WORDS or known.mean() < 0.5:
-        return False
-    *_, numbers = values_of(table, name, kind).values()
-    above = positive[known][np.argsort(numbers[known], kind="stable")]
-    errors = np.cumsum(np.where(above, 1, -1)) + (~above).sum()  # of "positive above the threshold"
-    return bool(min(errors.min(), (len(above) - errors).min()) <= allowed)
+    if rows < FEW_ROWS or not allowed:
+        return ""
+
+    def errors(values: Array, among: Bools) -> int:
+        counts = pd.crosstab(values[among], positive[among]).reindex(columns=[False, True], fill_value=0)
+        down, up = counts.to_numpy().T
+        return int(np.where(down - 1 > up, 0, down).sum() + np.where(up - 1 > down, 0, up).sum())
+
+    everywhere = np.ones(rows, dtype=bool)
+    found = {
+        "whether it is missing": errors(unknown, everywhere),
+        "its value": errors(np.where(unknown, "", table[name]), everywhere),
+    }
+    if kind != WORDS and not unknown.all():
+        *_, numbers = values_of(table, name, kind).values()
+        above = positive[~unknown][np.argsort(numbers[~unknown], kind="stable")]
+        wrong = np.cumsum(np.where(above, 1, -1)) + (~above).sum()  # of "positive above the threshold"
+        found["one threshold on it"] = errors(unknown, unknown) + int(
+            min(wrong.min(), (len(above) - wrong).min())
+        )
+    how, least = min(found.items(), key=lambda pair: pair[1])
+    return f"{how} tells it in {rows - least:,} of {rows:,} rows" if least <= allowed else ""

@@ -36,11 +36,11 @@ def test_a_page_of_given_scores(nerm, file, tmp_path):
     assert ran.code == 0, ran.err
     plain = json.loads(ran.out)
     (other,) = plain["alternatives"]
-    assert other["label"] == "a threshold per group"
+    assert other["label"] == "group thresholds"
     assert abs(other["calders_verwer_score"]) < 0.01 < abs(plain["measures"]["calders_verwer_score"])
     text = page.read_text(encoding="utf-8")
     assert "as given" in text
-    assert "a threshold per group" in text
+    assert "group thresholds" in text
     assert f"{plain['measures']['auc']:.3f}" in text
 
 
@@ -50,7 +50,7 @@ def test_neutral_models_stand_beside_it_where_there_are_inputs(nerm, tmp_path):
     path.write_text(as_csv(scored()), encoding="utf-8")
     ran = nerm("audit", path, *ROLES, "--score", "points", "--report", page, "--json")
     labels = [point["label"] for point in json.loads(ran.out)["alternatives"]]
-    assert {"a threshold per group", "nerm, no limit"} <= set(labels)
+    assert {"group thresholds", "nerm, no limit"} <= set(labels)
     assert "nerm, no limit" in page.read_text(encoding="utf-8")
 
 

@@ -62,7 +62,7 @@ def test_where_every_weight_collapses_none_is_recommended(nerm, rare, tmp_path):
     ran = nerm("tradeoff", rare, *ROLES, "--etas", "0,5", "--lam", "100", "--report", page)
     assert ran.code == 4
     assert "→ " not in ran.out
-    assert ran.out.count("\n ×") == 2
+    assert ran.out.count("\n× ") == 2
     assert "No model is recommended: each one is nearly constant" in ran.out
     assert "(the choice made here)" not in page.read_text(encoding="utf-8")
     plain = json.loads(nerm("tradeoff", rare, *ROLES, "--etas", "0,5", "--lam", "100", "--json").out)

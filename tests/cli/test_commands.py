@@ -63,7 +63,7 @@ def test_more_weight_is_more_neutral_and_the_plain_model_is_an_svm(nerm, data):
     assert abs(last["training"]["calders_verwer_score"]) < abs(first["training"]["calders_verwer_score"])
     assert all(p["certified_gap"] <= 1e-6 for p in plain["points"])
     assert first["per_1000"]["changed"] == 0
-    assert [other["method"] for other in plain["others"]] == ["a threshold per group", "logistic regression"]
+    assert [other["method"] for other in plain["others"]] == ["group thresholds", "logistic regression"]
 
 
 @pytest.mark.long
@@ -222,12 +222,17 @@ def test_demo(nerm, tmp_path):
         "AUC",
         "C_sgn",
         "difference in",
-        "certified gap",
+        "gap: the objective is certified",
+        "C_sgn: |share of",
+        "Marks: → recommended",
+        "logistic regression: another loss",
         "logistic regression",
         "per 1,000 people",
         "→",
     ):
         assert words in ran.out.replace("\n1,000", " 1,000")
+    table = ran.out[: ran.out.index("Measured by")]
+    assert max(len(line.rstrip()) for line in table.splitlines()) <= 80
     assert sorted(p.name for p in tmp_path.iterdir()) == ["nerm-demo.csv", "nerm-demo.html", "nerm-demo.svg"]
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import as_csv, people
@@ -165,7 +167,7 @@ def test_save_writes_a_model_within_a_limit_or_nothing(nerm, data, tmp_path):
     assert (
         "so no limit stands. One threshold per group, which needs the group of every new row, reaches" in text
     )
-    assert "a threshold per group" in text
+    assert "group thresholds" in text
     assert "Model:" not in text
     ran = nerm("tradeoff", data, *roles, "--limits", "0.1", "--budget", "0.5", "--save", saved)
     assert ran.code == 0, ran.err
@@ -194,3 +196,103 @@ def test_progress_says_what_is_done_and_left(data):
     assert said[0] == "no limit on 240 rows; fits done 0, left 12"
     assert said[-1].startswith("part 5 of 5, limit 0.1 on 192 rows; fits done 11, left 1, about ")
     assert len(said) == 12
+
+
+def test_a_title_above_the_header_is_advised_to_be_skipped(nerm, tmp_path):
+    """'Name the separator' helps nobody whose sheet has a title."""
+    pd = pytest.importorskip("pandas")
+    pytest.importorskip("openpyxl")
+    roles = ("--target", "income", "--viewpoint", "sex")
+    rows = [list(row.values()) for row in people(80)]
+    for name, titles in (("wide", [["Staff", *[""] * 4], [""] * 5]), ("narrow", [["Staff"]])):
+        path = tmp_path / f"{name}.xlsx"
+        lines = (
+            [*titles, list(people(1)[0]), *rows] if name == "wide" else [*titles, *([row[0]] for row in rows)]
+        )
+        pd.DataFrame(lines).to_excel(path, header=False, index=False)
+        ran = nerm("fit", path, *roles)
+        assert (ran.code, ran.out) == (2, "")
+        assert ("--skip-lines 2," if name == "wide" else "--skip-lines") in ran.err
+        assert "--separator" not in ran.err
+    text = tmp_path / "people.csv"
+    text.write_text("Staff of 2024\nas of 31 December\n\n" + as_csv(people(), ";"), encoding="utf-8")
+    ran = nerm("fit", text, *roles)
+    assert ran.code == 2
+    assert "Got 'Staff of 2024' above lines of 5 fields" in ran.err
+    assert "Leave out the lines above the header with --skip-lines 3." in ran.err
+    assert nerm("fit", text, *roles, *FAST, "--skip-lines", 3).code == 0
+
+
+def test_age_is_compared_with_a_number_or_cut(nerm, data):
+    roles = ("--target", "income", "--viewpoint")
+    ran = nerm("fit", data, *roles, "age")
+    assert ran.code == 2
+    assert "Compare it, --viewpoint 'age>=" in ran.err
+    assert "--bins" in ran.err
+    named = {}
+    for comparison in ("age>=40", "age > 40", "age<40"):
+        plain = json.loads(nerm("fit", data, *roles, comparison, *FAST, "--test", 0, "--json").out)
+        named[comparison] = {group["name"]: group["rows"] for group in plain["groups"]}
+    ages = [float(row["age"]) for row in people() if row["age"] != "?"]
+    older = sum(age >= 40 for age in ages)
+    assert (
+        named["age>=40"]
+        == named["age<40"]
+        == {"age = 40 or more": older, "age = below 40": len(ages) - older}
+    )
+    assert named["age > 40"]["age = above 40"] == sum(age > 40 for age in ages)
+    ran = nerm("fit", data, *roles, "age", "--bins", "35,45", *FAST, "--test", 0, "--json")
+    groups = {group["name"]: group["rows"] for group in json.loads(ran.out)["groups"]}
+    assert groups["age = 35 to below 45"] == sum(35 <= age < 45 for age in ages)
+    assert set(groups) == {"age = below 35", "age = 35 to below 45", "age = 45 or more"}
+    ran = nerm("fit", data, *roles, "job>=3")
+    assert (ran.code, ran.out) == (2, "")
+    assert "'job>=3' must compare a column of numbers" in ran.err
+    assert (
+        "--bins must come with a viewpoint of numbers" in nerm("fit", data, *roles, "sex", "--bins", "3").err
+    )
+
+
+def test_a_mistyped_column_is_suggested_at_once(nerm, data):
+    start = time.process_time()
+    ran = nerm("fit", data, "--target", "incmoe", "--viewpoint", "sex")
+    assert ran.code == 2
+    assert "Got 'incmoe'. Did you mean 'income'?" in ran.err
+    assert time.process_time() - start < 1
+
+
+def test_a_limit_of_0_is_refused_in_words_that_hold(nerm, data):
+    ran = nerm(
+        "fit", data, "--target", "income", "--viewpoint", "sex", "--surrogate", "hinge", "--limit", "0"
+    )
+    assert ran.code in (0, 5)
+    assert "0.0000" not in ran.err
+
+
+def leaking(n=60):
+    """Return rows in which the date of notice is known for those who left, and only for them."""
+    rng = np.random.default_rng(5)
+    rows = people(n)
+    for row in rows:
+        left = row.pop("income") == ">50K"
+        row["left"] = "yes" if left else "no"
+        row["notice"] = f"{rng.integers(1, 28):02d}.{rng.integers(1, 12):02d}.2024" if left else ""
+        row["points"] = f"{rng.normal() + 9 * left:.3f}"
+        row["noise"] = f"{rng.normal():.3f}"
+        row["code"] = f"k{rng.integers(0, 30)}"
+    return rows
+
+
+def test_a_column_that_gives_the_target_away_is_found_in_60_rows(nerm, tmp_path):
+    path = written(tmp_path, leaking())
+    ran = nerm("fit", path, "--target", "left", "--viewpoint", "sex", *FAST)
+    assert (
+        "'notice' nearly repeats the target 'left' (whether it is missing tells it in 60 of 60 rows)"
+        in ran.err
+    )
+    assert (
+        "'points' nearly repeats the target 'left' (one threshold on it tells it in 60 of 60 rows)" in ran.err
+    )
+    assert "leave it out with --leave-out" in ran.err
+    assert "'noise' nearly" not in ran.err
+    assert "'code' nearly" not in ran.err

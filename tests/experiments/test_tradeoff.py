@@ -120,7 +120,7 @@ def test_an_estimators_seed_belongs_to_its_fold(small):
         ({"datasets": ["diabetes", "diabetes"]}, "each of 'datasets' must have its own name."),
         (
             {"methods": ["neutral-svn"]},
-            "'methods' must be one of 'cv2nb', .*Got 'neutral-svn'. Use these, or ",
+            "Got 'neutral-svn'. Did you mean 'neutral-svm'\\? Use these, or ",
         ),
         ({"methods": []}, "'methods' must not be empty. Got none."),
         ({"methods": ["lr", "lr"]}, "each of 'methods' must have its own name. Got 'lr'."),

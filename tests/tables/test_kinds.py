@@ -97,7 +97,7 @@ def test_several_leaks_are_one_note():
     copies = {f"copy{j}": np.where(YES, "A", "B") for j in range(7)}
     (note,) = (note for note in surveyed(**copies).notes if "nearly repeat" in note)
     assert note.startswith(
-        "'copy0', 'copy1', 'copy2', 'copy3', 'copy4' and 2 more nearly repeat the target 'loan':"
+        "'copy0', 'copy1', 'copy2', 'copy3', 'copy4' and 2 more nearly repeat the target 'loan' ("
     )
 
 

@@ -143,8 +143,12 @@ def test_titles_and_empty_rows_of_a_sheet(tmp_path):
 def test_a_package_that_is_not_there(tmp_path, monkeypatch):
     path = HABITS["parquet"].made(tmp_path)
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
-    with pytest.raises(MissingPackageError, match=r"needs a package.*pip install 'nerm-learn\[tables\]'"):
+    with pytest.raises(MissingPackageError, match=r"needs the package pyarrow.*pip install pyarrow\."):
         read_table(path)
+    sheet = HABITS["excel"].made(tmp_path)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(MissingPackageError, match=r"needs the package openpyxl.*pip install openpyxl\."):
+        read_table(sheet)
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig"])
