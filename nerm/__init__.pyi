@@ -7,6 +7,8 @@ from . import chunks as chunks
 from . import datasets as datasets
 from . import estimators as estimators
 from . import experiments as experiments
+from . import export as export
+from . import features as features
 from . import kernels as kernels
 from . import metrics as metrics
 from . import plots as plots
@@ -57,6 +59,8 @@ from .errors import UnknownNameError as UnknownNameError
 from .errors import UnsupportedProblemError as UnsupportedProblemError
 from .estimators import NERMClassifier as NERMClassifier
 from .estimators import NeutralSVC as NeutralSVC
+from .features import NeutralHead as NeutralHead
+from .features import neutral_head as neutral_head
 from .io import load as load
 from .model.constraints import Coefficients as Coefficients
 from .model.expressions import Neutrality as Neutrality

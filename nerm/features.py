@@ -1,0 +1,463 @@
+"""Columns from models that people already have, and a neutral last layer on them.
+
+`LeafFeatures` turns the leaves of a tree ensemble into columns, `ScoreFeatures` the scores of any classifier.
+`NeutralHead` is a linear neutral model on such columns: its optimum is certified, the base model is not.
+
+A score must not have seen the label of its row. A model fits its own training rows better than new rows, so a
+last layer that learns from such scores trusts them too much. Scores of training rows are therefore
+cross-fitted: each row is scored by a model that was fitted on the other folds.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import logit
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
+from sklearn.compose import make_column_selector, make_column_transformer
+from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.model_selection import cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.utils.validation import (
+    _check_feature_names_in,
+    check_array,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
+
+from nerm.errors import InvalidInputError
+from nerm.estimators import NERMClassifier
+from nerm.estimators.design import as_viewpoint
+from nerm.typing import Array, Floats, Ints
+from nerm.viewpoint import Column
+
+__all__ = ["LeafFeatures", "NeutralHead", "ScoreFeatures", "neutral_head"]
+
+CHANCES = 1e-6  # probabilities are kept this far from 0 and 1 before their logit is taken
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Return whether an estimator is fitted.
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> is_fitted(DecisionTreeClassifier())
+    False
+    """
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    return True
+
+
+def _check_columns(estimator: Any, X: Any, reset: bool = True) -> None:
+    """Check that X is a table with the columns of `fit`; the model inside checks its values."""
+    if len(getattr(X, "shape", ())) == 1:
+        check_array(X)  # raises scikit-learn's sentence
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+
+
+class LeafFeatures(TransformerMixin, BaseEstimator):
+    """The leaves of a tree ensemble as columns: 1 if the row falls into the leaf, else 0.
+
+    A linear model on these columns has one coefficient per leaf, so it is the last layer of the ensemble.
+
+    Parameters
+    ----------
+    estimator : tree ensemble
+        A forest, GradientBoosting or HistGradientBoosting of scikit-learn, or a model of LightGBM or XGBoost.
+        A fitted one is used unchanged. Another one is cloned and fitted on (X, y). `sklearn.base.clone`, and
+        so a grid search, makes every ensemble unfitted.
+
+    Attributes
+    ----------
+    estimator_ : the fitted ensemble
+    encoder_ : OneHotEncoder
+        The leaves of each tree that occur in the rows given to `fit`. Other leaves become zeros.
+
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = np.arange(12.0).reshape(6, 2), [0, 0, 0, 1, 1, 1]
+    >>> leaves = LeafFeatures(RandomForestClassifier(2, max_depth=1, random_state=0)).fit(X, y)
+    >>> leaves.transform(X[:2]).toarray()
+    array([[1., 0., 1., 0.],
+           [1., 0., 1., 0.]])
+    >>> leaves.get_feature_names_out()[0]
+    'tree 0, leaf 1'
+
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any = None) -> LeafFeatures:
+        """Fit the ensemble on (X, y), unless it is fitted, and list its leaves."""
+        if is_fitted(self.estimator):
+            self.estimator_ = self.estimator
+        else:
+            self.estimator_ = clone(self.estimator).fit(X, y)
+        _check_columns(self, X)
+        self.encoder_ = OneHotEncoder(handle_unknown="ignore", dtype=np.float64)
+        self.encoder_.fit(leaf_numbers(self.estimator_, X))
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Return the leaves of the rows of X as a sparse matrix, (n, number of leaves)."""
+        check_is_fitted(self, "encoder_")
+        _check_columns(self, X, reset=False)
+        return self.encoder_.transform(leaf_numbers(self.estimator_, X))
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return one name per leaf, such as 'tree 0, leaf 3'."""
+        check_is_fitted(self, "encoder_")
+        _check_feature_names_in(self, input_features)
+        names = [
+            f"tree {t}, leaf {leaf}" for t, seen in enumerate(self.encoder_.categories_) for leaf in seen
+        ]
+        return np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = copy.copy(self.estimator.__sklearn_tags__().input_tags)
+        tags.target_tags.required = not is_fitted(self.estimator)
+        return tags
+
+
+def leaf_numbers(model: Any, X: Any) -> Ints:
+    """Return the number of the leaf into which each row falls, (n, number of trees).
+
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> X, y = np.arange(100.0)[:, None], np.arange(100) > 49
+    >>> model = HistGradientBoostingClassifier(max_iter=3, max_leaf_nodes=2).fit(X, y)
+    >>> leaf_numbers(model, X[[0, 99]]).tolist()
+    [[1, 1, 1], [2, 2, 2]]
+    """
+    if hasattr(model, "apply"):
+        leaves = model.apply(X)
+    elif hasattr(model, "booster_"):
+        leaves = model.predict(X, pred_leaf=True)
+    elif hasattr(model, "_predict_iterations"):
+        leaves = _histogram_leaves(model, X)
+    else:
+        do = "Pass a forest or a boosted ensemble of scikit-learn, LightGBM or XGBoost"
+        raise InvalidInputError("'estimator' must be an ensemble of trees", repr(model), do)
+    leaves = np.asarray(leaves)
+    return leaves.reshape(len(leaves), -1).astype(np.int32)
+
+
+def _histogram_leaves(model: Any, X: Any) -> Array:
+    """Return the leaves of a HistGradientBoosting model, which has no method for them.
+
+    Each tree predicts the value of the leaf. A copy of it whose values are the numbers of the nodes predicts
+    the leaf itself, with missing values and categories handled by scikit-learn.
+    """
+    X = model._preprocess_X(X, reset=False)
+    found = []
+    for tree in (tree for trees in model._predictors for tree in trees):
+        numbered = copy.copy(tree)
+        numbered.nodes = tree.nodes.copy()
+        numbered.nodes["value"] = np.arange(len(tree.nodes))
+        leaves = np.zeros((len(X), 1), dtype=np.float64, order="F")
+        model._predict_iterations(X, [[numbered]], leaves, False, 1)
+        found.append(leaves[:, 0])
+    return np.column_stack(found)
+
+
+def base_scores(model: Any, X: Any) -> Floats:
+    """Return the scores of a classifier: its decision function, or the logits of its probabilities.
+
+    The shape is (n, 1) for two classes and (n, number of classes) for more.
+    """
+    if hasattr(model, "decision_function"):
+        scores = np.asarray(model.decision_function(X), dtype=float)
+    else:
+        scores = _logits(model.predict_proba(X))
+    return scores.reshape(len(scores), -1)
+
+
+def _logits(probabilities: Any) -> Floats:
+    found = logit(np.clip(np.asarray(probabilities, dtype=float), CHANCES, 1 - CHANCES))
+    return np.asarray(found[:, 1] if found.shape[1] == 2 else found)
+
+
+class ScoreFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+    """The scores of a classifier as columns, cross-fitted on the rows that it learns from.
+
+    `fit_transform`, which a pipeline calls on its training rows, scores each row by a clone that was fitted
+    on the other folds. `transform` scores new rows by the classifier fitted on all rows. It warns if it is
+    given the rows of `fit`, because those scores have seen their labels.
+
+    Parameters
+    ----------
+    estimator : classifier
+        With `decision_function` or `predict_proba`. It is cloned.
+    cv : int or splitter
+        The folds, as in scikit-learn.
+
+    Attributes
+    ----------
+    estimator_ : the classifier fitted on all rows
+
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(200, 1)), rng.integers(0, 2, 200)  # nothing can be learned here
+    >>> scores = ScoreFeatures(DecisionTreeClassifier(random_state=0)).fit_transform(X, y)
+    >>> round(float(np.mean((scores[:, 0] > 0) == y)), 1)
+    0.5
+
+    """
+
+    def __init__(self, estimator: Any, cv: Any = 5) -> None:
+        self.estimator = estimator
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any) -> ScoreFeatures:
+        """Fit the classifier on (X, y), and remember these rows by a hash."""
+        self.estimator_ = clone(self.estimator).fit(X, y)
+        _check_columns(self, X)
+        self._rows = _hash(X)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Floats:
+        """Fit the classifier on (X, y), and return cross-fitted scores of these rows."""
+        self.fit(X, y)
+        return cross_fitted(self.estimator, X, y, self.cv)
+
+    def transform(self, X: Any) -> Floats:
+        """Return the scores of new rows, (n, 1) or (n, number of classes)."""
+        check_is_fitted(self, "estimator_")
+        _check_columns(self, X, reset=False)
+        if _hash(X) == self._rows:
+            text = "ScoreFeatures.transform got the rows of fit: these scores have seen their labels"
+            warnings.warn(f"{text}. Use fit_transform, which cross-fits them.", UserWarning, stacklevel=2)
+        return base_scores(self.estimator_, X)
+
+    def get_feature_names_out(self, input_features: Any = None) -> Array:
+        """Return 'score', or one name per class."""
+        check_is_fitted(self, "estimator_")
+        _check_feature_names_in(self, input_features)
+        classes = self.estimator_.classes_
+        names = ["score"] if len(classes) == 2 else [f"score of {one}" for one in classes]
+        return np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = copy.copy(self.estimator.__sklearn_tags__().input_tags)
+        tags.target_tags.required = True
+        tags.non_deterministic = True  # fit_transform and transform differ on purpose
+        return tags
+
+
+def cross_fitted(estimator: Any, X: Any, y: Any, cv: Any) -> Floats:
+    """Return scores of rows that their model has not seen, (n, 1) or (n, number of classes)."""
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(cross_val_predict(estimator, X, y, cv=cv, method="decision_function"))
+    else:
+        scores = _logits(cross_val_predict(estimator, X, y, cv=cv, method="predict_proba"))
+    return scores.reshape(len(scores), -1)
+
+
+def _hash(X: Any) -> str:
+    import joblib
+
+    return str(joblib.hash(X.to_numpy() if hasattr(X, "to_numpy") else X))
+
+
+def input_columns() -> Any:
+    """Return a transformer of a table: numbers imputed and scaled, categories one-hot.
+
+    Categories are the columns that hold no numbers. Values that occur in fewer than 20 rows share a column.
+    """
+    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
+    words = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=20)
+    return make_column_transformer(
+        (numbers, make_column_selector(dtype_include="number")),
+        (words, make_column_selector(dtype_exclude="number")),
+        sparse_threshold=1.0,
+    )
+
+
+class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A neutral last layer on a base model: linear in the base score and in further columns.
+
+    ::
+
+        f(x) = a s(x) + w'c(x) + b
+
+    with the score s of the base model and columns c. `head` fits (a, w, b), neutral to the viewpoint; its
+    certificate is about this convex problem with s and c fixed. The base model is not certified. The head
+    sees the group only if X contains it.
+
+    Parameters
+    ----------
+    estimator : classifier
+        The base model, fitted or not. A fitted one is kept and scores new rows; clones of it score the
+        training rows.
+    head : classifier, optional
+        A neutral classifier; by default NERMClassifier(loss="logistic", limit=0.02).
+    columns : transformer or None
+        c(x). By default the columns of X: numbers scaled, categories one-hot. `LeafFeatures(model)` and
+        splines of scikit-learn are others.
+    cv : int, splitter or "unseen"
+        Folds for the scores of training rows. "unseen" states that the fitted base model has not seen these
+        rows, so that it scores them itself. It is refused if it fits them much better than its clones do.
+
+    Attributes
+    ----------
+    base_, head_, columns_
+        The fitted parts. `head_.certificate_`, `head_.neutrality_` and `head_.trace_` are those of the head.
+
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 3)); y = X[:, 0] * X[:, 1] + X[:, 2] > 0
+    >>> v = X[:, 2] + rng.normal(size=400) > 0
+    >>> model = NeutralHead(RandomForestClassifier(20, random_state=0)).fit(X, y, viewpoint=v)
+    >>> bool(abs(model.head_.neutrality_) <= 0.02)
+    True
+
+    """
+
+    def __init__(self, estimator: Any, head: Any = None, columns: Any = "input", cv: Any = 5) -> None:
+        self.estimator = estimator
+        self.head = head
+        self.columns = columns
+        self.cv = cv
+
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None, sensitive_features: Any = None) -> NeutralHead:
+        """Fit the head, and the base model if it is not fitted; see `nerm.NERMClassifier.fit`."""
+        viewpoint = as_viewpoint(viewpoint, sensitive_features)
+        for given in viewpoint.values() if isinstance(viewpoint, Mapping) else [viewpoint]:
+            if isinstance(given, Column | str | int):  # the base model would read it
+                must = "the viewpoint of a neutral head must be an array, not a column of X"
+                do = "Leave the column out of X, fit the base model without it, and pass the array"
+                raise InvalidInputError(must, repr(getattr(given, "key", given)), do)
+        _check_columns(self, X)
+        known, y = is_fitted(self.estimator), column_or_1d(y, warn=True)
+        self.base_ = self.estimator if known else clone(self.estimator).fit(X, y)
+        self.classes_ = self.base_.classes_
+        if isinstance(self.cv, str):
+            scores = self._unseen(X, y, known)
+        else:
+            scores = cross_fitted(self.estimator, X, y, self.cv)
+        self.scaler_ = StandardScaler().fit(scores)
+        self.columns_ = self._columns(X).fit(X, y)
+        head = NERMClassifier(loss="logistic", limit=0.02) if self.head is None else clone(self.head)
+        self.head_ = head.fit(self._matrix(X, scores), y, viewpoint=viewpoint)
+        return self
+
+    def _unseen(self, X: Any, y: Any, known: bool) -> Floats:
+        """Return the base model's own scores; raise an error if they seem to have seen the labels.
+
+        The rows are halved; two clones score the half that they were not fitted on. If the base model has a
+        smaller error rate than the clones by four standard errors of the paired difference, and by 0.02, it
+        knows labels of these rows or has learned from far more rows.
+        """
+        if self.cv != "unseen" or not known:
+            got = repr(self.cv) if self.cv != "unseen" else "'unseen' and a base model that is not fitted"
+            raise InvalidInputError(
+                "'cv' must be folds, or 'unseen' for a fitted base model", got, "Use cv=5"
+            )
+        scores = base_scores(self.base_, X)
+        wrong = [self._predicted(s) != np.asarray(y) for s in (scores, cross_fitted(self.estimator, X, y, 2))]
+        gain = wrong[1].astype(float) - wrong[0]
+        if gain.mean() > max(0.02, 4 * gain.std() / np.sqrt(len(gain))):
+            rates = [f"{one.mean():.3f}" for one in wrong]
+            got = f"an error rate of {rates[0]}, and {rates[1]} of models that have not seen them"
+            do = "Use cv=5, or rows that the base model was not fitted on"
+            raise InvalidInputError("with cv='unseen' the base model must not have seen these rows", got, do)
+        return scores
+
+    def _predicted(self, scores: Floats) -> Array:
+        codes = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
+
+    def _columns(self, X: Any) -> Any:
+        """Return the transformer of the columns c(x), not fitted."""
+        if self.columns is None:
+            return FunctionTransformer(lambda rows: np.zeros((rows.shape[0], 0)))
+        if not isinstance(self.columns, str):
+            return clone(self.columns) if not is_fitted(self.columns) else self.columns
+        if self.columns != "input":
+            do = "Use 'input', a transformer or None"
+            raise InvalidInputError("'columns' must be a transformer or 'input'", repr(self.columns), do)
+        return input_columns() if hasattr(X, "iloc") else StandardScaler(with_mean=not sp.issparse(X))
+
+    def _matrix(self, X: Any, scores: Floats) -> Any:
+        """Return the columns of the head: the scaled base scores, then c(x)."""
+        first, rest = self.scaler_.transform(scores), self.columns_.transform(X)
+        if sp.issparse(rest):
+            return sp.hstack([sp.csr_matrix(first), rest], format="csr")
+        return np.hstack([first, np.asarray(rest, dtype=float)])
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the scores f(x) of the rows of X."""
+        check_is_fitted(self, "head_")
+        _check_columns(self, X, reset=False)
+        return np.asarray(self.head_.decision_function(self._matrix(X, base_scores(self.base_, X))))
+
+    def predict(self, X: Any) -> Array:
+        """Return the predicted class of each row, (n,)."""
+        check_is_fitted(self, "head_")
+        _check_columns(self, X, reset=False)
+        return np.asarray(self.head_.predict(self._matrix(X, base_scores(self.base_, X))))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = copy.copy(self.estimator.__sklearn_tags__().input_tags)
+        return tags
+
+
+def neutral_head(
+    model: Any,
+    X: Any,
+    y: Any,
+    viewpoint: Any,
+    limit: float = 0.02,
+    *,
+    cv: Any = None,
+    columns: Any = "input",
+    **options: Any,
+) -> NeutralHead:
+    """Return a neutral classifier with a fitted model inside: a certified last layer on its scores.
+
+    Parameters
+    ----------
+    model : fitted classifier
+        The base model. It is kept unchanged, and clones of it score the rows below.
+    X, y, viewpoint
+        The rows to learn the head from: X as the model takes it, without the viewpoint.
+    limit : float
+        Upper limit on the measure on these rows.
+    cv : int, splitter or "unseen", optional
+        As in `NeutralHead`; by default 5 folds, and 2 from 20,000 rows on.
+    columns
+        As in `NeutralHead`.
+    **options
+        Further parameters of `nerm.NERMClassifier`, such as measure, lam, confidence.
+
+    Returns
+    -------
+    NeutralHead
+
+    >>> from sklearn.ensemble import GradientBoostingClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 3)); y = X[:, 0] * X[:, 1] + X[:, 2] > 0; v = X[:, 2] > 0
+    >>> model = GradientBoostingClassifier(n_estimators=10).fit(X, y)
+    >>> head = neutral_head(model, X, y, v, limit=0.05)
+    >>> bool(abs(head.head_.neutrality_) <= 0.05), head.base_ is model
+    (True, True)
+    """
+    if not is_fitted(model):
+        raise InvalidInputError(
+            "'model' must be fitted", repr(model), "Call its fit(X, y), or use NeutralHead"
+        )
+    head = NERMClassifier(**{"loss": "logistic", "lam": 1e-4, "limit": limit, **options})
+    folds = (5 if np.shape(X)[0] < 20_000 else 2) if cv is None else cv
+    return NeutralHead(model, head, columns, folds).fit(X, y, viewpoint=viewpoint)
