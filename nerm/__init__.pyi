@@ -42,6 +42,13 @@ from .atoms.regularizer import GroupL2 as GroupL2
 from .atoms.regularizer import LInf as LInf
 from .atoms.regularizer import Regularizer as Regularizer
 from .atoms.regularizer import SquaredL2 as SquaredL2
+from .atoms.residuals import AbsoluteError as AbsoluteError
+from .atoms.residuals import EpsilonInsensitive as EpsilonInsensitive
+from .atoms.residuals import HuberError as HuberError
+from .atoms.residuals import PinballError as PinballError
+from .atoms.residuals import ResidualFunction as ResidualFunction
+from .atoms.residuals import SquaredError as SquaredError
+from .atoms.residuals import residual_function as residual_function
 from .certify.certificate import Certificate as Certificate
 from .certify.multipliers import Multipliers as Multipliers
 from .certify.solution import Solution as Solution

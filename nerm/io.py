@@ -198,7 +198,12 @@ def _classes() -> dict[str, Mapping[str, Any]]:
     constraints = (Limit, LinearConstraint, Polyhedron, Promise)
     combined = {cls.__name__: cls for cls in (Maximum, Moved, WeightedSum)}
     return {
-        "margin": {**atoms.margin_functions(), **atoms.dc_functions(), **combined},
+        "margin": {
+            **atoms.margin_functions(),
+            **atoms.residual_functions(),
+            **atoms.dc_functions(),
+            **combined,
+        },
         "regularizer": atoms.regularizers(),
         "kernel": kernels.names(),
         "record": {cls.__name__: cls for cls in (*records, *values, *constraints)} | {"Rows": dict},

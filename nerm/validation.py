@@ -237,6 +237,12 @@ def as_labels(y: Any, n: int, name: str = "y") -> tuple[Floats, Array]:
     return np.where(labels == classes[1], 1.0, -1.0), classes
 
 
+def as_real(y: Any, n: int, name: str = "y") -> Floats:
+    """Return the target of a regression as finite numbers, (n,)."""
+    values = as_values(y, n, name, "number")
+    return as_vector(values, n, name)
+
+
 def as_signs(y: Any, n: int) -> Floats:
     """Return labels that are all -1 or +1, (n,)."""
     labels = as_vector(y, n, "y")

@@ -19,6 +19,7 @@ from nerm.atoms.custom import margin_function, maximum
 from nerm.atoms.difference import DCFunction, dc_function
 from nerm.atoms.margin import Facts, MarginFunction
 from nerm.atoms.regularizer import Regularizer
+from nerm.atoms.residuals import ResidualFunction, residual_function
 
 _ATOMS: dict[str, Any] = {
     name: cls
@@ -31,6 +32,7 @@ globals().update(_ATOMS)
 
 __all__ = [*_ATOMS, "Facts", "dc_function", "dc_functions"]
 __all__ += ["margin_function", "margin_functions", "maximum", "regularizers"]
+__all__ += ["residual_function", "residual_functions"]
 
 
 def _by_name(base: type) -> dict[str, Any]:
@@ -52,7 +54,24 @@ def margin_functions() -> dict[str, type[MarginFunction]]:
     >>> float(margin_functions()["squared-hinge"]().value(-1.0))
     4.0
     """
-    return {name: cls for name, cls in _by_name(MarginFunction).items() if not issubclass(cls, DCFunction)}
+    special = (DCFunction, ResidualFunction)
+    return {name: cls for name, cls in _by_name(MarginFunction).items() if not issubclass(cls, special)}
+
+
+def residual_functions() -> dict[str, type[ResidualFunction]]:
+    """Return the built-in residual functions by name, derived from the classes.
+
+    Returns
+    -------
+    dict
+        Classes by name; each can be made without arguments.
+
+    Examples
+    --------
+    >>> float(residual_functions()["squared-error"]().value(-3.0))
+    9.0
+    """
+    return _by_name(ResidualFunction)
 
 
 def dc_functions() -> dict[str, type[DCFunction]]:

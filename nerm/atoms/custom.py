@@ -92,6 +92,15 @@ class Combined(MarginFunction):
         return all(phi.built_in for phi in self.members)  # type: ignore[attr-defined]
 
     @property
+    def of_residual(self) -> bool:  # type: ignore[override]
+        """Whether the members are functions of the residual; an error if only some of them are."""
+        kinds = {phi.of_residual for phi in self.members}  # type: ignore[attr-defined]
+        if len(kinds) > 1:
+            must = "margin functions must not be combined with residual functions"
+            raise InvalidInputError(must, repr(self), "Use functions of one kind")
+        return kinds.pop()
+
+    @property
     def label(self) -> str:
         """The name in formulas."""
         return f"[{self!r}]"

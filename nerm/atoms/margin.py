@@ -113,6 +113,8 @@ class MarginFunction(ABC):
         The name in `nerm.atoms.margin_functions()`.
     built_in : bool
         Whether nerm defines the class; the certificate compares any other with its formula.
+    of_residual : bool
+        Whether its argument is the residual y - f(x) of a regression and not a margin.
     facts : Facts
         The mathematical properties of this function.
 
@@ -129,6 +131,7 @@ class MarginFunction(ABC):
 
     name: ClassVar[str] = ""
     built_in: ClassVar[bool]
+    of_residual: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         if not isinstance(getattr(cls, "built_in", None), property):

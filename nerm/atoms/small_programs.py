@@ -194,12 +194,13 @@ def model_minimum(
     parts: list[tuple[float, Any]],
     coef: Floats,
     intercept: bool,
+    unit: float = 1.0,
 ) -> tuple[Floats, Floats]:
     """Minimise a second-order model of the objective around (w, b) = (`coef`, b).
 
     `model` holds the value, the gradient, (d + 1,), and the Hessian of each block; `factors` and `sides` hold
-    the weight and the side (0, 1 or -1) of each block; `parts` are the weighted regularizers. Return the
-    step, (d + 1,), and theta, the weight of C+, of each two-sided term.
+    the weight and the side (0, 1 or -1) of each block; `parts` are the weighted regularizers, and `unit` is
+    the scale of the scores. Return the step, (d + 1,), and theta, the weight of C+, of each two-sided term.
 
     ::
 
@@ -207,8 +208,10 @@ def model_minimum(
         q(step) = value + gradient.step + 1/2 step' Hessian step
     """
     d = len(coef)
-    step, total, larger = cp.Variable(d + 1), 0, []
+    share, total, larger = cp.Variable(d + 1), 0, []
+    step = unit * share
     values, gradients, hessians = model
+    size = 1.0 if unit == 1.0 else float(np.abs(factors) @ np.abs(values)) or 1.0
 
     def quadratic(value: float, gradient: Floats, hessian: Floats) -> Any:
         roots, vectors = np.linalg.eigh(hessian)
@@ -220,12 +223,13 @@ def model_minimum(
         _, gradient, hessian = (np.tensordot(factors[alone], part[alone], 1) for part in model)
         total += quadratic(0.0, gradient, hessian)
     for j in np.flatnonzero(sides == 1).tolist():
-        top, level = cp.Variable(), values[j : j + 2].max()
+        top, level = size * cp.Variable(), values[j : j + 2].max()
         larger.append([top >= quadratic(values[i] - level, gradients[i], hessians[i]) for i in (j, j + 1)])
         total += factors[j] * top
     total += sum(weight * atom.expression(coef + step[:d]) for weight, atom in parts)
     fixed = [] if intercept else [step[d] == 0]
-    found = _solution(cp.Problem(cp.Minimize(total), [*fixed, *(c for pair in larger for c in pair)]), step)
+    constraints = [*fixed, *(c for pair in larger for c in pair)]
+    found = unit * _solution(cp.Problem(cp.Minimize(total / size), constraints), share)
     return found, np.array([dual_share(*pair) for pair in larger])
 
 

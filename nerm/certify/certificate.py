@@ -79,7 +79,7 @@ class Certificate:
     dual : float
         A lower bound on the objective of every hypothesis.
     scale : float
-        The objective at f = 0. The relative gap divides by at least 1e-8 times this value.
+        The objective at f = 0, or 1 if it is 0. The relative gap divides by at least 1e-8 times this value.
     reason : str
         Why there is no bound, or why it may be loose; empty if there is nothing to report.
     violation : float
@@ -230,7 +230,8 @@ def best_certificate(
     """
     value = problem.evaluate(coef, intercept)
     violation = problem.violation(coef, intercept)
-    best = Certificate(value.total, -np.inf, value_at_zero(problem), violation=violation)
+    scale = value_at_zero(problem) or 1.0
+    best = Certificate(value.total, -np.inf, scale, violation=violation)
     if not problem.is_convex:
         return Certified(value, replace(best, reason=NOT_CONVEX), None)
     wanted = np.inf if tol is None else best.primal - tol * best.size

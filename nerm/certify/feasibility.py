@@ -93,14 +93,15 @@ def separable(problem: Problem, multipliers: Multipliers) -> float:
 
     D is defined in `nerm.certify.certificate`. The sum is::
 
-        (1/n) sum over blocks j and rows i of  weight_ji phi_j*(-multiplier_ji)
+        (1/n) sum over blocks j and rows i of  weight_ji phi_ji*(-multiplier_ji)
 
-    where phi_j* is the conjugate of the atom of block j, and weight_ji = term weight x share x row weight
+    where phi_ji* is the conjugate of the atom of block j with the offset of row i (`Block.conjugates`), and
+    weight_ji = term weight x share x row weight
     (`nerm.model.blocks.scaled_weights`).
     """
     weights = scaled_weights(problem, multipliers.thetas)
     rows = zip(weights, problem.blocks, multipliers.rows, strict=True)
-    return sum((weigh(w, block.atom.conjugate(-row)) for w, block, row in rows), start=0.0) / problem.divisor
+    return sum((weigh(w, block.conjugates(row)) for w, block, row in rows), start=0.0) / problem.divisor
 
 
 def lost(problem: Problem, multipliers: Multipliers) -> float:

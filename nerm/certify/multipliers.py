@@ -181,7 +181,7 @@ def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
     """
     rows = []
     for block in blocks:
-        low, high = block.atom.subgradient(block.targets * scores)
+        low, high = block.atom.subgradient(block.margins(scores))
         rows.append(np.nan_to_num(-0.5 * (low + high), nan=1e150, posinf=1e150, neginf=-1e150))
     return np.stack(rows)
 
@@ -336,7 +336,7 @@ def _intervals(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple
     """
     low, high = [], []
     for block in blocks:
-        margins = block.targets * scores
+        margins = block.margins(scores)
         below = block.atom.subgradient(margins - width)[0]
         above = block.atom.subgradient(margins + width)[1]
         low.append(np.maximum(-above, block.domain[0]))

@@ -102,8 +102,8 @@ class Slack:
         Two errors are added: the effect of the `errors` of the scores, (n,), and the rounding error of the
         atom itself.
         """
-        margins = block.targets * self.scores
-        width = np.abs(block.targets) * errors + EPS * np.abs(margins)
+        margins = block.margins(self.scores)
+        width = np.abs(block.targets) * errors + EPS * (np.abs(margins) + 2 * np.abs(block.offsets))
         low = block.atom.subgradient(margins - width)[0]
         high = block.atom.subgradient(margins + width)[1]
         values = np.abs(block.atom.value(margins))
@@ -130,7 +130,7 @@ class Slack:
             sizes += np.abs(weighted)
             c += weighted
             stars = np.where(weights > 0, np.abs(block.atom.conjugate(-row)), 0.0)
-            own += weigh(weights, stars + 2 * np.abs(row))
+            own += weigh(weights, stars + (2 + np.abs(block.offsets)) * np.abs(row))
         errors = hypothesis.score_errors(extent, self.level) + 2 * EPS * np.abs(self.scores)
         sums = weigh(sizes, errors) + 4 * EPS * own
         sums += abs(float(c.sum())) * abs(self.level) if problem.intercept else 0.0
@@ -177,7 +177,7 @@ def custom_atom_error(
     for j in by_hand:
         block = problem.blocks[j]
         counted = term_weights(problem)[j] * block.weights > 0
-        margins = (block.targets * scores)[counted]
+        margins = block.margins(scores)[counted]
         apart = np.abs(block.atom.value(margins) - block.atom.derived.value(margins))
         total += term_weights(problem)[j] * weigh(block.weights[counted], apart)
         u = -behind.rows[j]

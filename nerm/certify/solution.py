@@ -228,10 +228,12 @@ class Solution:
         return self.problem.hypothesis.scores(coef, intercept)
 
     def predict(self, X: Any) -> Array:
-        """Return the predicted class of new rows, (m,).
+        """Return the predicted class of new rows, (m,); for a regression the scores f(x).
 
         Of the two sorted classes, the second is predicted if f(x) > 0, otherwise the first.
         """
+        if not len(self.problem.classes):
+            return self.decision_function(X)
         if is_lazy(X):
             from nerm.chunks.pieces import lazily
 
@@ -320,7 +322,7 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
     value, certificate, multipliers = best_certificate(problem, coef, intercept, given, tol, early_exit=early)
     zero = np.zeros_like(coef)
     error = 0.0 if certificate.relative_gap <= tol else Slack(problem, coef, intercept).primal
-    if value.total + error > certificate.scale and not problem.violation(zero, 0.0):
+    if value.total + error > value_at_zero(problem) and not problem.violation(zero, 0.0):
         reasons = WORSE_THAN_ZERO, certificate.reason
         coef, intercept, given = zero, 0.0, multipliers or given
         value, certificate, multipliers = best_certificate(problem, zero, 0.0, given, tol, early_exit=early)

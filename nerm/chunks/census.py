@@ -162,7 +162,7 @@ def _counted(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.groupby(["label", "value"]).sum()
 
 
-def count(raw: ChunkRows, size: int, memory: int, most: int) -> Census:
+def count(raw: ChunkRows, size: int, memory: int, most: int, *, real: bool = False) -> Census:
     """Return the census of one chunk; the first pass adds up the results.
 
     Parameters
@@ -173,11 +173,14 @@ def count(raw: ChunkRows, size: int, memory: int, most: int) -> Census:
         The largest number of rows of the sample, and its largest size in bytes.
     most : int
         The largest number of rows per chunk in the sample, to limit the network traffic of many chunks.
+    real : bool
+        Whether y is the real target of a regression, which is not counted: its label is 0.
 
     """
     rows = checked(raw)
     given = {"": np.zeros(rows.n, dtype=int), **rows.viewpoints}
-    ones = pd.DataFrame({"label": rows.y, "rows": 1, "weight": rows.sample_weight})
+    label = np.zeros(rows.n) if real else rows.y
+    ones = pd.DataFrame({"label": label, "rows": 1, "weight": rows.sample_weight})
     counts = {name: _counted(ones.assign(value=v)) for name, v in given.items()}
     check_labels(counts[""], raw.name)
     names = [f"{rows.X.shape[1]} columns"] if not hasattr(raw.X, "columns") else map(repr, raw.X.columns)

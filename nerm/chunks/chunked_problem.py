@@ -244,8 +244,10 @@ class ChunkedProblem:
     def scale(self) -> float:
         """The objective at f = 0.
 
-        It needs no pass, because neutrality weights have mean 1.
+        It needs no pass, because neutrality weights have mean 1; for a regression it does.
         """
+        if self.terms.objective.is_regression:
+            return self.evaluate(np.zeros(self.sample.hypothesis.size)).total
         totals = {"risk": self.terms.coding.total, "neutrality": self.terms.divisor}
         kinds = [term.kind for term in self.terms.objective.every_term]
         sums = [block.atom.facts.at_zero * totals[kinds[block.term]] for block in self.sample.blocks]
@@ -385,6 +387,8 @@ def bind_chunks(
         must = "an objective on chunks must have no constraints"
         got = "a limit" if objective.limits else "a constraint"
         raise UnsupportedProblemError(must, got, "Use neutralize(limit), or rows in memory")
+    if objective.is_regression:
+        chunks = chunks.with_real_y()
     coding = chunks.coding(groups=groups)
     if not coding.groups and any(isinstance(t.term, Neutrality) for t in objective.terms):
         must = "chunks must bring a viewpoint when the objective has a neutrality term"

@@ -39,7 +39,7 @@ class Coding:
     total : float
         The sum of the sample weights of all rows.
     classes : (2,) array
-        The labels; the second is +1.
+        The labels; the second is +1. Empty for a regression.
     groups : dict
         For each viewpoint, by name, the pair (column it is read from, value that is +1); the value is None if
         the numbers of the column are used unchanged.
@@ -76,7 +76,8 @@ class Coding:
     def coded(self, chunk: ChunkRows) -> ChunkRows:
         """Return a validated chunk coded as numbers."""
         X = chunk.X if self.recipe is None else self.recipe(chunk.X)
-        y = np.where(chunk.y == self.classes[1], 1.0, -1.0)
+        real = not len(self.classes)
+        y = as_vector(chunk.y, chunk.n, "y") if real else np.where(chunk.y == self.classes[1], 1.0, -1.0)
         views = {}
         for name, (column, value) in self.groups.items():
             v = chunk.viewpoints[column]
@@ -84,7 +85,7 @@ class Coding:
         return replace(chunk, X=X, y=y, viewpoints=views, is_table=False)
 
 
-def learn(census: Census, recipe: Any = None, *, groups: bool) -> Coding:
+def learn(census: Census, recipe: Any = None, *, groups: bool, real: bool = False) -> Coding:
     """Return the coding of all chunks, computed from the counts of the first pass.
 
     Parameters
@@ -95,11 +96,14 @@ def learn(census: Census, recipe: Any = None, *, groups: bool) -> Coding:
         Maps a DataFrame to a matrix; its method `in_order` sorts two labels so that the positive one is last.
     groups : bool
         Whether a viewpoint of more than two strings or integers has one term per value, as in the estimators.
+    real : bool
+        Whether y is the real target of a regression.
 
     """
     labels = census.counts[""].index.levels[0].tolist()
-    _, classes = as_labels(np.array(labels), len(labels))
-    classes = classes if recipe is None else np.array(recipe.in_order(classes.tolist()))
+    classes = np.zeros(0) if real else as_labels(np.array(labels), len(labels))[1]
+    classes = classes if recipe is None or real else np.array(recipe.in_order(classes.tolist()))
+    positive = None if real else classes[1]
     total = float(census.counts[""]["weight"].sum())
     if total <= 0:
         must = "'sample_weight' must have a positive entry"
@@ -107,7 +111,7 @@ def learn(census: Census, recipe: Any = None, *, groups: bool) -> Coding:
     views: dict[str, tuple[str, Any]] = {}
     for name in census.form["viewpoints"]:
         views |= _viewpoints(name, census.counts[name].index.levels[1].tolist(), groups=groups)
-    kinds = {name: _kinds(census.counts[at], value, classes[1]) for name, (at, value) in views.items()}
+    kinds = {name: _kinds(census.counts[at], value, positive) for name, (at, value) in views.items()}
     return Coding(census.n, total, classes, views, kinds, census.fingerprints, recipe)
 
 
@@ -126,7 +130,7 @@ def _kinds(counts: pd.DataFrame, value: Any, positive: Any) -> pd.DataFrame:
     """Return the number and the weight of the rows of each of the four kinds.
 
     The kinds are the signs of (label, viewpoint), in the order of `LABELS` and `VIEWS`. `value` is the value
-    of the viewpoint that is +1, or None for numbers; `positive` is the label that is +1.
+    of the viewpoint that is +1, or None for numbers; `positive` is the label that is +1 (None: no row).
     """
     labels, values = (counts.index.get_level_values(level) for level in (0, 1))
     kind = 2 * (labels == positive) + (values > 0 if value is None else values == value)
@@ -178,7 +182,8 @@ class Terms:
         for t in self.objective.terms:
             if isinstance(t.term, Neutrality):
                 name = viewpoint_of(t.term, rows.viewpoints)
-                kind = (2 * (rows.y > 0) + (rows.viewpoints[name] > 0)).astype(int)
+                label = rows.y > 0 if len(self.coding.classes) else 0
+                kind = (2 * label + (rows.viewpoints[name] > 0)).astype(int)
                 u = self.kinds_weights(t.term, name)[kind]
                 t = replace(t, term=replace(t.term, weights=u * rows.sample_weight if self.weighted else u))
             terms.append(t)

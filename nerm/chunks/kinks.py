@@ -9,9 +9,9 @@ its certificate gives the bound.
 While many rows still cross kinks, the optimum of the small problem can be far away, because mean rows have no
 kinks on the way. A second problem, the estimate, gives a better next hypothesis. It replaces the settled rows
 by settled rows of the sample, scaled to the same total weight. A linear function per block corrects the
-gradient in (w, b). With the weights B, targets t and scores f, a block of the estimate is::
+gradient in (w, b). With the weights B and margins m, a block of the estimate is::
 
-    sum over kept rows of B phi(t f) + scale * sum over settled rows of the sample of B phi(t f)
+    sum over kept rows of B phi(m) + scale * sum over settled rows of the sample of B phi(m)
     + (gradient over all settled rows - scale * gradient over settled rows of the sample).(w, b)
 
 The optimum of the estimate is only the hypothesis of the next pass; the lower bound never uses it.
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from nerm.atoms.margin import MarginFunction
 from nerm.chunks.census import stacked
 from nerm.chunks.coding import Terms
 from nerm.chunks.passes import Hypothesis, Progress, Sums, evaluated
@@ -41,37 +42,39 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FewRows:
-    """A set of m rows X, (m, d), with their weights and targets in the J blocks.
+    """A set of m rows X, (m, d), with their weights, targets and offsets in the J blocks.
 
-    The weights and the targets are (J, m).
+    The weights, the targets and the offsets are (J, m).
     """
 
     X: Any
     weights: Floats
     targets: Floats
+    offsets: Floats
+
+
+PARTS = ("weights", "targets", "offsets")
 
 
 def few_rows(X: Matrix, blocks: tuple[Block, ...], places: Ints) -> FewRows:
-    """Return the rows with the indices `places`, with their weights and targets."""
-    weights, targets = ([getattr(b, name)[places] for b in blocks] for name in ("weights", "targets"))
-    return FewRows(X[places], np.stack(weights), np.stack(targets))
+    """Return the rows with the indices `places`, with their weights, targets and offsets."""
+    return FewRows(X[places], *(np.stack([getattr(b, name)[places] for b in blocks]) for name in PARTS))
 
 
 def joined(parts: list[FewRows]) -> FewRows:
     """Concatenate sets of rows; the result is sparse if any of them is."""
     sparse = any(sp.issparse(part.X) for part in parts)
     X = stacked([sp.csr_matrix(part.X) if sparse else part.X for part in parts])
-    weights, targets = (np.hstack([getattr(p, name) for p in parts]) for name in ("weights", "targets"))
-    return FewRows(X, weights, targets)
+    return FewRows(X, *(np.hstack([getattr(p, name) for p in parts]) for name in PARTS))
 
 
 def on_rows(problem: ChunkedProblem, few: FewRows) -> Problem:
     """Return the problem in memory on the rows `few`.
 
-    Each row has its own weight and target in each block.
+    Each row has its own weight, target and offset in each block.
     """
     ones = np.ones(few.weights.shape[1])
-    blocks = zip(problem.sample.blocks, few.weights, few.targets, strict=True)
+    blocks = enumerate(problem.sample.blocks)
     return replace(
         problem.sample,
         hypothesis=LinearHypothesis(sorted_csr(few.X)),
@@ -79,15 +82,17 @@ def on_rows(problem: ChunkedProblem, few: FewRows) -> Problem:
         viewpoints=dict.fromkeys(problem.sample.viewpoints, ones),
         sample_weight=ones,
         divisor=problem.terms.divisor,
-        blocks=tuple(replace(block, weights=B, targets=t) for block, B, t in blocks),
+        blocks=tuple(
+            replace(block, **{part: getattr(few, part)[j] for part in PARTS}) for j, block in blocks
+        ),
     )
 
 
 class Means(dict[tuple[int, int, float], Floats]):
-    """Sums of (B, B t, B t x), (d + 2,), over settled rows; `+` combines two of them.
+    """Sums of (B, B t, B o, B t x), (d + 3,), over settled rows; `+` combines two of them.
 
-    B is the weight, t the target and x the features of a row. The keys are (block, sign of the target, slope
-    of the atom), and each sum is over the settled rows with this key.
+    B is the weight, t the target, o the offset and x the features of a row. The keys are (block, sign of the
+    target, slope of the atom), and each sum is over the settled rows with this key.
     """
 
     def __add__(self, other: Means) -> Means:
@@ -101,9 +106,10 @@ class Means(dict[tuple[int, int, float], Floats]):
         """
         sums = np.array(list(self.values()))
         place = [key[0] for key in self], np.arange(len(self))
-        weights, targets = np.zeros((count, len(self))), np.ones((count, len(self)))
+        weights, targets, offsets = (np.full((count, len(self)), x) for x in (0.0, 1.0, 0.0))
         weights[place], targets[place] = sums[:, 0], sums[:, 1] / sums[:, 0]
-        return FewRows(sums[:, 2:] / sums[:, 1:2], weights, targets)
+        offsets[place] = sums[:, 2] / sums[:, 0]
+        return FewRows(sums[:, 3:] / sums[:, 1:2], weights, targets, offsets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,7 +179,7 @@ def straight(block: Block, low: Floats, high: Floats) -> tuple[Bools, Floats]:
     `low` and `high` are scores, (n,). The second result has the slopes of the atom at the lower ends, (n,). A
     convex function is linear on an interval if and only if its slopes at both ends are equal.
     """
-    ends = np.sort(np.stack([block.targets * low, block.targets * high]), axis=0)
+    ends = np.sort(np.stack([block.margins(low), block.margins(high)]), axis=0)
     left, right = block.atom.subgradient(ends[0])[0], block.atom.subgradient(ends[1])[1]
     return (left == right) | (block.weights == 0) | (block.targets == 0), left
 
@@ -189,8 +195,10 @@ def mean_rows(X: Matrix, blocks: tuple[Block, ...], slopes: list[Floats], settle
                 weights.append(np.where(among & (slopes[j] == slope), block.weights, 0.0))
     signed = [B * blocks[j].targets for B, (j, _, _) in zip(weights, keys, strict=True)]
     linear = np.asarray(X.T @ np.reshape(signed, (len(keys), X.shape[0])).T).T
-    sums = zip(keys, weights, signed, linear, strict=True)
-    return Means({key: np.concatenate([[B.sum(), Bt.sum()], Btx]) for key, B, Bt, Btx in sums})
+    found = Means()
+    for key, B, Bt, Btx in zip(keys, weights, signed, linear, strict=True):
+        found[key] = np.concatenate([[B.sum(), Bt.sum(), B @ blocks[key[0]].offsets], Btx])
+    return found
 
 
 def work(problem: ChunkedProblem, state: Progress) -> NearKinks:
@@ -239,8 +247,8 @@ def _estimate(problem: ChunkedProblem, done: NearKinks, found: KinkSums) -> Prob
     """Return the estimate (see the module).
 
     It has the gradient of all rows at the hypothesis of the pass. The values of its blocks differ from those
-    of all rows by one constant per term. Return None if an atom is not linear around 0, so that `_affine`
-    cannot make linear functions from it, or if the sample has no settled rows.
+    of all rows by one constant per term. Return None if an atom is not linear where `_affine` needs it, or if
+    the sample has no settled rows.
     """
     X, blocks, at = problem.sample.hypothesis.X, problem.sample.blocks, done.at
     kept, slopes = done.parted(X, blocks, X @ at[0] + at[1])
@@ -250,8 +258,8 @@ def _estimate(problem: ChunkedProblem, done: NearKinks, found: KinkSums) -> Prob
     missing = np.zeros((len(blocks), 1 + len(at[0])))
     for (j, _, slope), sums in found.means.items():
         wanted[j] += sums[0]
-        missing[j] += slope * np.append(sums[2:], sums[1])
-    around = np.array([block.atom.subgradient(np.array([-0.5, 0.5])) for block in blocks])
+        missing[j] += slope * np.append(sums[3:], sums[1])
+    around = np.array([b.atom.subgradient(_straight_at(b.atom) + np.array([-0.5, 0.5])) for b in blocks])
     if np.ptp(around, axis=(1, 2)).any() or not around.all() or np.any((masses == 0) & (wanted > 0)):
         return None
     weights = rows.weights * (wanted / np.where(masses > 0, masses, 1.0))[:, None]
@@ -270,24 +278,32 @@ def _estimate(problem: ChunkedProblem, done: NearKinks, found: KinkSums) -> Prob
     return on_rows(problem, joined(parts))
 
 
+def _straight_at(atom: MarginFunction) -> float:
+    """Return a margin around which an atom is a line that is not flat: 0, or one before its first kink."""
+    slopes = np.array(atom.subgradient(np.array([-0.5, 0.5])))
+    return 0.0 if slopes.all() and not np.ptp(slopes) else min(atom.facts.kinks, default=0.0) - 1.0
+
+
 def _affine(blocks: tuple[Block, ...], j: int, slope: Floats, constant: float, small: float) -> FewRows:
     """Return four rows whose sum in block j is linear in (w, b).
 
-    The sum is slope.(w, b) + constant + a fixed number. If the atom phi is linear around 0, a row x with a
-    weight W and a small target e (`small`) adds::
+    The sum is slope.(w, b) + constant + a fixed number. If the atom phi is linear around m (`_straight_at`),
+    a row x with a weight W, a small target e (`small`) and the offset -m adds::
 
-        W phi(e (x.w + b)) = W phi(0) + W phi'(0) e (x.w + b)
+        W phi(m + e (x.w + b)) = W phi(m) + W phi'(m) e (x.w + b)
 
     The first row gives the slope in w, the second (x = 0)
     the remaining slope in b. The slopes of the last two rows cancel, and their values give the constant; they
-    have weight 0 if phi(0) = 0. The fixed number is the sum of W phi(0) over the first two rows.
+    have weight 0 if phi(m) = 0. The fixed number is the sum of W phi(m) over the first two rows.
     """
     atom, length = blocks[j].atom, float(np.linalg.norm(slope[:-1]))
-    steepness, at_zero = float(atom.subgradient(np.array(0.0))[0]), atom.facts.at_zero
+    at = _straight_at(atom)
+    steepness, height = float(atom.subgradient(np.array(at))[0]), float(atom.value(at))
     X = np.zeros((4, len(slope) - 1))
     X[0] = slope[:-1] / (length or 1.0)
     pulls = np.array([length, slope[-1] - length])
-    weights, targets = np.zeros((len(blocks), 4)), np.ones((len(blocks), 4))
-    weights[j] = [*np.abs(pulls / (small * steepness)), *2 * [constant / at_zero / 2 if at_zero > 0 else 0.0]]
+    weights, targets, offsets = (np.full((len(blocks), 4), x) for x in (0.0, 1.0, 0.0))
+    weights[j] = [*np.abs(pulls / (small * steepness)), *2 * [constant / height / 2 if height > 0 else 0.0]]
     targets[j] = small * np.array([*np.where(pulls * steepness > 0, 1.0, -1.0), 1.0, -1.0])
-    return FewRows(X, weights, targets)
+    offsets[j] = -at
+    return FewRows(X, weights, targets, offsets)

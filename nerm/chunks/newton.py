@@ -1,6 +1,6 @@
 """Smooth functions on chunks: Newton steps with a quadratic model of each block.
 
-A block is a sum S = sum_i B_i phi(t_i f_i) over all rows, with weights B_i, targets t_i and scores f_i. q_j
+A block is a sum S = sum_i B_i phi(m_i) over all rows, with weights B_i and margins m_i = t_i f_i - o_i. q_j
 is the second-order Taylor polynomial of block j at the present (w, b), divided by n (`Terms.divisor`). The
 step minimizes
 
@@ -10,7 +10,7 @@ where the first sum is over the blocks that are whole terms, the second over the
 and eta_k are the weights of the terms. Maxima and the regularizer Omega are not approximated, so the solution
 also gives theta.
 
-The multipliers u = -phi'(t f) at a hypothesis give a lower bound on the optimum. First they are scaled so
+The multipliers u = -phi'(m) at a hypothesis give a lower bound on the optimum. First they are scaled so
 that the weighted duals c_i of the rows (`nerm.certify.certificate`) add up to 0. The bound converges to the
 optimum.
 """
@@ -27,7 +27,7 @@ from nerm.certify.conjugates import conjugate_of_sum, parts_of
 from nerm.chunks.coding import Terms
 from nerm.chunks.passes import Hypothesis, Progress, Sums, evaluated
 from nerm.chunks.pieces import ChunkRows
-from nerm.model.blocks import Block, shares, term_weights
+from nerm.model.blocks import Block, score_unit, shares, term_weights
 from nerm.model.hypothesis import sorted_csr
 from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.typing import Floats
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 class Derivatives(Sums):
     """Derivatives of the J blocks with respect to (w, b), and sums over multipliers.
 
-    A block is sum B phi(t f) over the rows, with weights B, targets t and the multipliers u = -phi'(t f). The
-    sums with a last or middle axis of 2 are separate for t <= 0 and t > 0.
+    A block is sum B phi(m) over the rows, with weights B, margins m = t f - o and the multipliers
+    u = -phi'(m). The sums with a last or middle axis of 2 are separate for t u <= 0 and t u > 0.
 
     Attributes
     ----------
     hessians : (J, d + 1, d + 1) array
         The Hessians.
     stars : (J, 2) array
-        sum B phi*(-u).
+        sum B (phi*(-u) - u o).
     linear : (J, 2, d + 1) array
         sum B t u (x, 1), which is minus the gradient.
     masses : (J, 2) array
@@ -70,11 +70,12 @@ def derivatives(raw: ChunkRows, terms: Terms, at: Hypothesis) -> Derivatives:
     stars, masses = np.zeros((count, 2)), np.zeros((count, 2))
     for j, block in enumerate(blocks):
         B, t = block.weights, block.targets
-        slope = np.mean(block.atom.subgradient(t * scores), axis=0)
-        star = B * block.atom.conjugate(slope)
-        upper = np.triu(features.gram(B * t * t * curvature(block, t * scores)))
+        m = block.margins(scores)
+        slope = np.mean(block.atom.subgradient(m), axis=0)
+        star = B * block.conjugates(-slope)
+        upper = np.triu(features.gram(B * t * t * curvature(block, m)))
         hessians[j] = upper + np.triu(upper, 1).T
-        for s, mine in enumerate((t <= 0, t > 0)):
+        for s, mine in enumerate((t * slope >= 0, t * slope < 0)):
             weighted[:, 2 * j + s] = np.where(mine, -B * t * slope, 0.0)
             stars[j, s], masses[j, s] = star[mine].sum(), B[mine].sum()
     linear = np.vstack([np.asarray(rows.X.T @ weighted), weighted.sum(axis=0)]).T.reshape(count, 2, d)
@@ -122,14 +123,14 @@ def next_state(
     model = found.values / n, -found.linear.sum(axis=1) / n, found.hessians / n
     sides = np.array([block.side for block in sample.blocks])
     given = term_weights(sample), sides, parts_of(sample.regularizers), state.at[0], sample.intercept
-    step, thetas = model_minimum(model, *given)
+    step, thetas = model_minimum(model, *given, score_unit(sample.blocks, intercept=True)[1])
     bound = max(bound, dual_bound(problem, found, thetas))
     at = state.at[0] + step[:-1], state.at[1] + float(step[-1])
     return replace(state, at=at, thetas=thetas, bound=bound)
 
 
 def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:
-    """Return the dual bound of the multipliers u = -phi'(t f), from sums over rows.
+    """Return the dual bound of the multipliers u = -phi'(m), from sums over rows.
 
     The sums are scaled by factors s in [0, 1] so that the weighted duals c_i add up to 0 and the conjugate
     Omega* of the regularizer is finite at sum_i c_i x_i / n. By convexity::

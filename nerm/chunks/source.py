@@ -13,6 +13,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, partial, reduce
 from itertools import chain
@@ -91,6 +92,7 @@ class Chunks:
         progress: bool = False,
     ) -> None:
         self.checkpoint, self.client, self.progress, self.passes = checkpoint, client, progress, 0
+        self.real = False
         views = [viewpoint] if isinstance(viewpoint, str) else [] if viewpoint is None else viewpoint
         self.roles: tuple[Any, Any, Any] = target, tuple(views), sample_weight
         given = MEMORY if memory is None else memory
@@ -145,11 +147,20 @@ class Chunks:
 
         return [TablePiece(path, *self.roles, repr(path), self.limit) for path in tables]
 
+    def with_real_y(self) -> Chunks:
+        """Return the same chunks for a regression, whose y is real: no labels are counted."""
+        chunks = copy(self)
+        for learned in ("census", "features"):
+            vars(chunks).pop(learned, None)
+        chunks.real = True
+        return chunks
+
     @cached_property
     def census(self) -> Census:
         """The counts, fingerprints and sample of the first pass."""
         most = SAMPLE_ROWS // math.isqrt(len(self.pieces))
-        found: Census | None = self.sweep(partial(count, size=SAMPLE_ROWS, memory=self.limit, most=most))
+        counts = partial(count, size=SAMPLE_ROWS, memory=self.limit, most=most, real=self.real)
+        found: Census | None = self.sweep(counts)
         if found is None:
             raise InvalidInputError("'source' must have at least one row", "no chunk", "Check what it yields")
         return found
@@ -178,7 +189,7 @@ class Chunks:
 
         `groups` is explained at `nerm.chunks.coding.learn`.
         """
-        return learn(self.census, self.features, groups=groups or self.features is not None)
+        return learn(self.census, self.features, groups=groups or self.features is not None, real=self.real)
 
     @cached_property
     def features(self) -> Any:

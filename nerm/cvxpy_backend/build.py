@@ -205,8 +205,10 @@ def _features(problem: Problem) -> tuple[Any, Floats | None]:
 
 
 def _mean(block: Block, f: cp.Variable, divisor: float) -> cp.Expression:
-    """Return the expression (1/n) sum_i weights_i atom(targets_i f_i), over rows of nonzero weight."""
+    """Return (1/n) sum_i weights_i atom(targets_i f_i - offsets_i), over rows of nonzero weight."""
     rows = np.flatnonzero(block.weights)
     part = slice(None) if len(rows) == len(block.weights) else rows
     scores = f if len(rows) == len(block.weights) else f[rows]
-    return (block.weights[part] / divisor) @ block.atom.expression(cp.multiply(block.targets[part], scores))
+    margins = cp.multiply(block.targets[part], scores)
+    margins = margins - block.offsets[part] if block.offsets.any() else margins
+    return (block.weights[part] / divisor) @ block.atom.expression(margins)

@@ -16,7 +16,7 @@ from nerm.model.blocks import Block, make_blocks
 from nerm.model.constraints import LinearConstraint, polyhedron
 from nerm.model.expressions import Neutrality, Objective, Risk
 from nerm.model.problem import Problem
-from nerm.validation import as_labels, as_matrix, as_weights, is_lazy, own
+from nerm.validation import as_labels, as_matrix, as_real, as_weights, is_lazy, own
 from nerm.viewpoint import Viewpoints, resolve
 
 
@@ -51,7 +51,8 @@ def bind(
 
     The parameters of `Objective.on` are explained there. The estimators use two more: `divisor` divides all
     sums (by default the number of rows), and `checked=True` says that X and y are already validated. Then X
-    must be a finite float matrix, dense or CSR, and y a vector with both labels -1 and +1. A viewpoint that
+    must be a finite float matrix, dense or CSR, and y a vector with both labels -1 and +1, or of finite
+    numbers for a regression. A viewpoint that
     is a `Viewpoints` object is taken as it is.
     """
     if not any(isinstance(t.term, Risk) for t in objective.terms):
@@ -60,7 +61,10 @@ def bind(
     matrix = hypotheses.sorted_csr(X if checked else as_matrix(X))
     n = matrix.shape[0]
     resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
-    labels, classes = (y, np.array([-1.0, 1.0])) if checked else as_labels(y, n)
+    if objective.is_regression:
+        labels, classes = y if checked else as_real(y, n), np.zeros(0)
+    else:
+        labels, classes = (y, np.array([-1.0, 1.0])) if checked else as_labels(y, n)
     labels = own(labels)
     read = viewpoint if isinstance(viewpoint, Viewpoints) else resolve(viewpoint, X, n)
     viewpoints = {name: own(v) for name, v in read.items()}

@@ -4,7 +4,7 @@
 
     P(f) = Omega + sum over terms of    weight * B(f)                 for a term of one block, such as a risk
                                         weight * max(B+(f), B-(f))    for a two-sided neutrality term
-    B(f) = (1/n) sum_i weights_i atom(targets_i f_i)
+    B(f) = (1/n) sum_i weights_i atom(targets_i f_i - offsets_i)
 
 Blocks are made once from terms and data. Values, certificates, the cvxpy model and all solvers read them.
 Along a path over eta only the weights of the terms change.
@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ EPS = float(np.finfo(float).eps)
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The sum (1/n) sum_i weights_i atom(targets_i f_i), without the weight of its term.
+    """The sum (1/n) sum_i weights_i atom(targets_i f_i - offsets_i), without the weight of its term.
 
     Attributes
     ----------
@@ -46,6 +47,8 @@ class Block:
     side : {0, 1, -1}
         +1 and -1 for the blocks C+ and C- of a two-sided neutrality term max(C+, C-); 0 if the block is the
         whole term, such as a risk or a one-sided neutrality term.
+    offsets : (n,) array
+        0, but for the risk of a regression: its residual y - f has the targets -1 and the offsets -y.
     """
 
     atom: MarginFunction
@@ -53,6 +56,33 @@ class Block:
     targets: Floats
     term: int
     side: int
+    offsets: Any = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "offsets", np.broadcast_to(self.offsets, self.targets.shape))
+
+    def margins(self, scores: Floats) -> Floats:
+        """Return the arguments of the atom, targets_i f_i - offsets_i, (n,)."""
+        return self.targets * scores - self.offsets
+
+    @cached_property
+    def at_zero(self) -> float:
+        """The sum of the block at f = 0."""
+        if self.offsets.any():
+            return self.total(np.zeros(len(self.targets)))
+        return float(self.weights.sum()) * self.atom.facts.at_zero
+
+    def conjugates(self, row: Floats) -> Floats:
+        """Return the conjugate of f_i -> atom(targets_i f_i - offsets_i) at dual variables, (n,).
+
+        With u = -row it is atom*(u_i) + u_i offsets_i.
+        """
+        return self.atom.conjugate(-row) - row * self.offsets
+
+    def at(self, rows: Any) -> Block:
+        """Return the block restricted to some rows."""
+        weights, targets, offsets = (part[rows] for part in (self.weights, self.targets, self.offsets))
+        return replace(self, weights=weights, targets=targets, offsets=offsets)
 
     @property
     def domain(self) -> tuple[float, float]:
@@ -61,11 +91,11 @@ class Block:
         return -high, -low
 
     def total(self, scores: Floats) -> float:
-        """Return sum_i weights_i atom(targets_i f_i).
+        """Return sum_i weights_i atom(targets_i f_i - offsets_i).
 
         A row of weight 0 adds 0, even where the atom is infinite.
         """
-        values = self.atom.value(self.targets * scores)
+        values = self.atom.value(self.margins(scores))
         return weigh(self.weights, np.where(self.weights > 0, values, 0.0))
 
 
@@ -93,7 +123,9 @@ def make_blocks(
     blocks = list[Block]()
     for number, term in enumerate(objective.every_term):
         if isinstance(term, Risk):
-            blocks.append(Block(term.loss, term.row_weights(y, sample_weight), y, number, 0))
+            given = (-np.ones(len(y)), -y) if term.loss.of_residual else (y, 0.0)
+            weights = term.row_weights(y, sample_weight)
+            blocks.append(Block(term.loss, weights, given[0], number, 0, given[1]))
         elif isinstance(term, Neutrality):
             v = viewpoints[viewpoint_of(term, viewpoints)]
             u = resolve(term.weights, y, v)
@@ -165,10 +197,24 @@ def weighted_duals(problem: Problem, rows: Floats, thetas: Floats) -> Floats:
 
 
 def value_at_zero(problem: Problem) -> float:
-    """Return the value of the objective at f = 0, from the atoms' values at 0."""
+    """Return the value of the objective at f = 0."""
     blocks = zip(term_weights(problem), problem.blocks, strict=True)  # C+ = C- at f = 0: count C+ only
-    total = sum(f * float(b.weights.sum()) * b.atom.facts.at_zero for f, b in blocks if b.side >= 0)
+    total = sum(f * b.at_zero for f, b in blocks if b.side >= 0 and f)
     return float(total) / problem.divisor
+
+
+def score_unit(blocks: Iterable[Block], *, intercept: bool) -> tuple[float, float]:
+    """Return a typical score and the typical distance of scores from it, from which solvers start.
+
+    They are 0 and 1, the scale of a margin, or for a regression the median of y (0 without an intercept) and
+    the distance from it that 9 of 10 values keep.
+    """
+    shifts = [b.offsets / b.targets for b in blocks if b.offsets.any()]
+    if not shifts:
+        return 0.0, 1.0
+    y = np.concatenate(shifts)
+    level = float(np.median(y)) if intercept else 0.0
+    return level, float(np.quantile(np.abs(y - level), 0.9)) or abs(level) or 1.0
 
 
 def limit_values(problem: Problem, scores: Floats) -> Floats:

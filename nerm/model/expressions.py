@@ -237,6 +237,22 @@ class Objective(Algebra):
         """The terms of the objective, then those of the limits; `Block.term` is an index into this list."""
         return [*(weighted.term for weighted in self.terms), *(limit.term for limit in self.limits)]
 
+    @property
+    def is_regression(self) -> bool:
+        """Whether the risks are of residuals y - f with a real y; an error if only some of them are.
+
+        >>> from nerm import AbsoluteError, Hinge, Risk
+        >>> (Risk(AbsoluteError()) + Risk(Hinge())).is_regression
+        Traceback (most recent call last):
+            ...
+        nerm.errors.InvalidInputError: a risk of residuals cannot be added to a risk of margins. Got ...
+        """
+        kinds = {t.term.loss.of_residual for t in self.terms if isinstance(t.term, Risk)}
+        if len(kinds) > 1:
+            must = "a risk of residuals cannot be added to a risk of margins"
+            raise InvalidInputError(must, repr(self), "Keep those for a real y, or those for two classes")
+        return True in kinds
+
     def with_total(self, kind: str, total: float) -> Objective:
         """Return the objective with the weights of all terms of one kind rescaled to the sum `total`.
 
@@ -293,7 +309,8 @@ class Risk(Term):
     """The empirical risk R_n(f) = (1/n) sum_i s_i c_i phi(y_i f(x_i)) (the paper, section 3).
 
     loss
-        The margin function phi; it must be bounded below.
+        The margin function phi; it must be bounded below. With a residual function (`SquaredError`,
+        `AbsoluteError`, ...) the risk is (1/n) sum_i s_i phi(y_i - f(x_i)), and y is real: a regression.
     positive, negative
         The cost c_i of rows with y = +1 and with y = -1, at least 0. With ``positive=2`` the loss of a row
         with y = +1 counts twice. Two risks with a cost of 0 give each class a loss of its own.
@@ -324,6 +341,9 @@ class Risk(Term):
             raise InvalidInputError("a loss must be bounded below", repr(self.loss), do)
         for name, cost in (("positive", self.positive), ("negative", self.negative)):
             object.__setattr__(self, name, as_nonnegative(cost, name, "A cost per class is at least 0"))
+        if self.loss.of_residual and not self.positive == self.negative == 1:
+            must = "'positive' and 'negative' need a margin function: a regression has no classes"
+            raise InvalidInputError(must, repr(self.loss), "Drop them, or pass sample_weight to on()")
         if self.positive == self.negative == 0:
             must = "'positive' or 'negative' of a risk must be above 0"
             raise InvalidInputError(must, "0 for both", "Leave out the risk")
@@ -347,12 +367,16 @@ class Risk(Term):
 
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text."""
-        return f"{mean} {self._with_costs('(%s if y > 0 else %s) ')}{_label(self.loss)}(y f)"
+        of = "(y - f)" if self.loss.of_residual else "(y f)"
+        return f"{mean} {self._with_costs('(%s if y > 0 else %s) ')}{_label(self.loss)}{of}"
 
     def latex_formula(self) -> str:
         """Return the term as LaTeX."""
         costs = self._with_costs(r"\begin{cases} %s & y_i = +1 \\ %s & y_i = -1 \end{cases}\, ")
-        return r"\frac1n\sum_i " + costs + self.loss.latex(r"y_i f(x_i)", r"- y_i f(x_i)")
+        margins = (
+            ("y_i - f(x_i)", "f(x_i) - y_i") if self.loss.of_residual else ("y_i f(x_i)", "- y_i f(x_i)")
+        )
+        return r"\frac1n\sum_i " + costs + self.loss.latex(*margins)
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,6 +422,9 @@ class Neutrality(Term):
 
     def __post_init__(self) -> None:
         _check_margin_function(self.surrogate, "Neutrality")
+        if self.surrogate.of_residual:
+            must = "Neutrality needs a function of the margin v f, not of a residual"
+            raise InvalidInputError(must, repr(self.surrogate), "Use Identity() or Hinge(), for instance")
         if isinstance(self.weights, str):
             do = "Use one of these names, or an array of weights"
             check_known(self.weights, "'weights' of a neutrality term", NAMES, do)

@@ -50,7 +50,7 @@ class Problem:
         The sums over rows in the objective and its limits. They do not depend on the weights of the terms, so
         the problems along a path share them.
     y, classes : (n,) and (2,) arrays
-        The labels as -1 and +1, and the two original labels.
+        The labels as -1 and +1, and the two original labels. For a regression, the real y and no classes.
     viewpoints : dict of (n,) arrays
         The viewpoints by name.
     groups : dict of tuples

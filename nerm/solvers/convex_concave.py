@@ -202,7 +202,7 @@ def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
 def _parts(block: Block, scores: Floats) -> tuple[MarginFunction, Block]:
     """Return the convex function of a difference, and the block of the tangent of the subtracted function."""
     assert isinstance(block.atom, DCFunction)
-    parts, margins = block.atom.parts, block.targets * scores
+    parts, margins = block.atom.parts, block.margins(scores)
     slopes, offsets = _tangent(parts.subtracted, margins, block.weights)
     if block.side:
         others = _tangent(parts.subtracted, -margins, block.weights)

@@ -15,6 +15,12 @@ from nerm.atoms import Hinge, HuberizedHinge, Logistic, Pinball, SmoothHinge, Sq
 from nerm.testing import check_margin_function
 
 INSTANCES = [cls() for cls in atoms.margin_functions().values()] + [
+    nerm.SquaredError(),
+    nerm.AbsoluteError(),
+    nerm.HuberError(1.2),
+    nerm.PinballError(0.9),
+    nerm.EpsilonInsensitive(0.0),
+    nerm.EpsilonInsensitive(0.435),
     SmoothHinge(0.1),
     SmoothHinge(3.0),
     HuberizedHinge(0.05),

@@ -1,14 +1,15 @@
 """A problem as arrays: passes over its rows, its primal value and its dual bound.
 
 The symbols are those of `nerm.solvers.interior_point.passes`. Row i of block j has the target t_ji, the
-weight B_ji and the dual variable u_ji, and nu_j is the factor of block j. There are J blocks, n rows and K
-two-sided neutrality terms. The blocks of a two-sided term belong to its sides C+ and C-; every other block is
-called single.
+weight B_ji, the offset o_ji and the dual variable u_ji, and nu_j is the factor of block j. There are J
+blocks, n rows and K two-sided neutrality terms. The blocks of a two-sided term belong to its sides C+ and C-;
+every other block is called single.
 
 Sums over rows are not divided by n here. So the method minimises n P, where P is the objective, and the
 weight of ||w||^2 / 2 is lam = n mu. The dual bound in sum form, n D, is
 
-    n D = - sum_j nu_j sum_i B_ji phi_j*(u_ji) - ||X'c||^2 / (2 lam),      c_i = sum_j nu_j B_ji t_ji u_ji.
+    n D = - sum_j nu_j sum_i B_ji (phi_j*(u_ji) + o_ji u_ji) - ||X'c||^2 / (2 lam),
+    c_i = sum_j nu_j B_ji t_ji u_ji.
 
 If the intercept is free, u must satisfy sum_i c_i = 0. A condensed problem
 (`nerm.solvers.interior_point.condense`) keeps only some rows, and u of the others is fixed. Both sums include
@@ -38,14 +39,16 @@ BALANCED = 1e-11  # |sum c| / sum |c| up to which dual variables are feasible
 
 
 class Data(NamedTuple):
-    """The targets t and the row weights B of all blocks, each (J, n), and facts about the blocks, (J, 7).
+    """The targets t and the row weights B of all blocks, each (J, n), and facts about the blocks, (J, 8).
 
-    The function `table` explains the columns of the facts.
+    The function `table` explains the columns of the facts. `shifts` has the shifts o / t of the blocks with
+    offsets o: m = t (f - o / t).
     """
 
     targets: Floats
     weights: Floats
     table: Floats
+    shifts: Floats
 
 
 class Duals(NamedTuple):
@@ -137,19 +140,22 @@ class Linearisation:
 
 
 def table(blocks: Sequence[Block]) -> Floats:
-    """Return one line of facts per block for compiled code, (J, 7).
+    """Return one line of facts per block for compiled code, (J, 8).
 
     The columns are: linear, quadratic, low and high of the conjugate; the kind of block (MOVING, AFFINE or
-    SMOOTH); its side (0, +1 or -1); and the index of e_k among the row vectors of `passes.linearise` (0 for a
-    single block). Single blocks come first.
+    SMOOTH); its side (0, +1 or -1); the index of e_k among the row vectors of `passes.linearise` (0 for a
+    single block); and the number of the block among those with offsets (-1 without). Single blocks come
+    first.
     """
     lines: list[tuple[float, ...]] = []
+    numbers = np.cumsum([block.offsets.any() for block in blocks]) - 1
     for block, pair in zip(blocks, pair_numbers(blocks), strict=True):
         linear, quadratic = block.atom.facts.quadratic or (0.0, 0.0)
         low, high = block.atom.facts.slopes
         kind = SMOOTH if block.atom.facts.quadratic is None else AFFINE if low == high else MOVING
-        lines.append((linear, quadratic, low, high, kind, block.side, 2 + pair if block.side else 0))
-    return np.array(lines, dtype=float).reshape(-1, 7)
+        line, shift = 2 + pair if block.side else 0, numbers[len(lines)] if block.offsets.any() else -1
+        lines.append((linear, quadratic, low, high, kind, block.side, line, shift))
+    return np.array(lines, dtype=float).reshape(-1, 8)
 
 
 def fours(count: int, n: int) -> Floats:
@@ -186,7 +192,9 @@ class Arrays:
         weights = np.vstack([block.weights for block in blocks])
         targets = np.vstack([block.targets for block in blocks])
         # With target 0 the margin of a row without weight is constant: it does not limit any step.
-        self._fill(blocks, features, Data(np.where(weights == 0, 0.0, targets), weights, lines))
+        given = np.where(weights == 0, 0.0, targets), weights, lines
+        shifts = [block.offsets / block.targets for block in blocks if block.offsets.any()]
+        self._fill(blocks, features, Data(*given, np.reshape(shifts, (len(shifts), features.shape[0]))))
         self.mass = weights.sum(axis=1)
         self.fixed_gradient, self.fixed_conjugate = (
             np.zeros((len(blocks), features.shape[1] + 1)),
@@ -216,8 +224,8 @@ class Arrays:
         `fixed_gradient` and `fixed_conjugate`.
         """
         few = object.__new__(Arrays)
-        targets, weights = (np.ascontiguousarray(part[:, rows]) for part in self.data[:2])
-        few._fill(self.blocks, self.features.some(rows), Data(targets, weights, self.data.table))
+        targets, weights, shifts = (np.ascontiguousarray(self.data[k][:, rows]) for k in (0, 1, 3))
+        few._fill(self.blocks, self.features.some(rows), Data(targets, weights, self.data.table, shifts))
         few.mass, few.fixed_gradient, few.fixed_conjugate = (
             self.mass,
             self.fixed_gradient + gradient,
@@ -273,7 +281,7 @@ class Arrays:
         return duals
 
     def values(self, scores: Floats, coef: Floats, intercept: float) -> Floats:
-        """Return sum_i B_ji phi_j(t_ji f_i) of each block j, (J,).
+        """Return sum_i B_ji phi_j(m_ji) of each block j, (J,).
 
         For rows with a fixed dual variable u, the linear lower bound u m - phi*(u) at the margin m replaces
         phi(m).
@@ -282,11 +290,18 @@ class Arrays:
         def work(start: int, stop: int) -> Floats:
             sums: Floats = passes.values(tuple(self.data), scores, start, stop)
             for j in self.smooth:
-                m = self.data.targets[j, start:stop] * scores[start:stop]
+                m = self._margins(j, scores, slice(start, stop))
                 sums[j] = self.data.weights[j, start:stop] @ self.blocks[j].atom.value(m)
             return sums
 
         return self.features.workers.add_up(work) + self._beyond(coef, intercept)
+
+    def _margins(self, j: int, scores: Floats, part: slice) -> Floats:
+        """Return the margins of some rows of block j."""
+        line = int(self.data.table[j, passes.SHIFT])
+        return self.data.targets[j, part] * (
+            scores[part] - (self.data.shifts[line, part] if line >= 0 else 0.0)
+        )
 
     def _beyond(self, coef: Floats, intercept: float) -> Floats:
         """Return the linear lower bounds sum B (u m - phi*(u)) of the rows with fixed u, (J,)."""
@@ -308,7 +323,7 @@ class Arrays:
             return sums
 
         products, power, primal, conjugate, curve = self.features.workers.add_up(work).T
-        conjugate[self.smooth] = (power - primal)[self.smooth]  # there phi(m) + phi*(u) = u m
+        conjugate[self.smooth] = (power - primal)[self.smooth]  # there phi(m) + phi*(u) = u t f
         few = vectors[: 2 + self.terms]
         columns = np.vstack([self.features.columns(vectors)[:, : len(few)], few.sum(axis=1)])
         columns[:, 0] += nu @ self.fixed_gradient
@@ -327,7 +342,7 @@ class Arrays:
         u are the dual variables; kappa is at most STEEPEST. Return sum B phi(m) over these rows, whose
         weights are B.
         """
-        atom, m = self.blocks[j].atom, self.data.targets[j, part] * state.scores[part]
+        atom, m = self.blocks[j].atom, self._margins(j, state.scores, part)
         jet = atom.derived.jet(m)
         state.duals.u[j, part] = jet.low
         self.move.kappa[j, part] = np.minimum(jet.curvature, STEEPEST)
@@ -403,7 +418,7 @@ def _shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
     distance to the other bound is taken, or 1 if both are infinite. Return the decrease of `against` * sum_i
     c_i for share 1; with share 0 nothing moves.
     """
-    targets, weights, table = data
+    targets, weights, table, _ = data
     total = 0.0
     for j in range(u.shape[0]):
         lo, hi = table[j, LOW], table[j, HIGH]
@@ -477,8 +492,10 @@ def dual_bound(
         arrays.features.columns(weighted_duals(arrays, feasible, nu)[None, :])[:, 0]
         + nu @ arrays.fixed_gradient[:, :-1]
     )
-    stars = [
-        arrays.data.weights[j] @ block.atom.conjugate(feasible[j]) for j, block in enumerate(arrays.blocks)
-    ]
+    data = arrays.data
+    stars = [data.weights[j] @ block.atom.conjugate(feasible[j]) for j, block in enumerate(arrays.blocks)]
+    for j, line in enumerate(data.table[:, passes.SHIFT].astype(int)):
+        if line >= 0:
+            stars[j] += data.shifts[line] @ (data.weights[j] * data.targets[j] * feasible[j])
     bound = -float(nu @ (arrays.fixed_conjugate + stars))
     return bound - conjugate(g, bound), feasible

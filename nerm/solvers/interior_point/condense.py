@@ -31,6 +31,8 @@ from nerm.solvers.interior_point.passes import (
     TINY,
     block_ends,
     options,
+    shift_products,
+    shifted,
 )
 from nerm.solvers.interior_point.predictor_corrector import (
     OVERFLOW,
@@ -119,10 +121,11 @@ def _settle(data, scores, others, distance, u, stays, duals, start, stop):  # ty
     margin is within `|t|` * distance of a kink; or a kink lies between the margins at `scores` and at
     `others`; or the block is smooth.
     """
-    targets, weights, table = data
+    targets, weights, table, _ = data
     part, sums = slice(start, stop), np.zeros(table.shape[0])
-    f, g, stay = scores[part], others[part], stays[part]
+    stay = stays[part]
     for j in range(len(sums)):
+        f, g = shifted(data, scores, j, part), shifted(data, others, j, part)
         a, q, lo, hi, _, _ = block_ends(table, j)
         kind = table[j, KIND]
         low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
@@ -136,11 +139,11 @@ def _settle(data, scores, others, distance, u, stays, duals, start, stop):  # ty
     for j in range(len(sums)):
         t, B, x, dual = targets[j, part], weights[j, part], u[j, part], duals[j, part]
         a, half, total = table[j, LINEAR], 0.5 * table[j, QUADRATIC], 0.0
-        for i in range(len(f)):
+        for i in range(len(stay)):
             weight = 0.0 if stay[i] else B[i]
             dual[i] = weight * t[i] * x[i]
             total += weight * (a + half * x[i]) * x[i]
-        sums[j] = total
+        sums[j] = total + shift_products(data, dual, j, part)
     return sums
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from nerm.certify.conjugates import square_weight
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
-from nerm.model.blocks import Block, term_weights
+from nerm.model.blocks import Block, score_unit, term_weights
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import Session, check_options
@@ -29,6 +29,7 @@ from nerm.validation import as_positive
 
 EPS = np.finfo(float).eps
 TINY = np.finfo(float).tiny
+SCORE_ERRORS = ("cold_error", "warm_error", "least_error")  # the constants of `Tuning` in units of a score
 RIDGE = 0.1  # share of the tolerance for an auxiliary ridge
 
 
@@ -39,12 +40,12 @@ class Engine(Session):
 
         P(w, b) = sum over single blocks j of factor_j S_j + sum over terms k of factor_k max(S_k^+, S_k^-)
                   + (mu/2) ||w||^2 + norms of w
-        S_j     = (1/n) sum_i B_ji phi_j(t_ji f_i)
+        S_j     = (1/n) sum_i B_ji phi_j(t_ji f_i - o_ji)
 
-    Block j has the atom phi_j, the row weights B_ji and the targets t_ji; its factor is the weight of its
-    term. S_k^+ and S_k^- of a two-sided term k are the sums of the blocks of its sides. Each solve starts
-    from the last solutions. Between two solves the blocks can be replaced by others on the same rows. If the
-    problem has norms of coefficients or of groups of coefficients, the unknowns are the coefficients
+    Block j has the atom phi_j, the row weights B_ji, targets t_ji and offsets o_ji; its factor is the weight
+    of its term. S_k^+ and S_k^- of a two-sided term k are the sums of the blocks of its sides. Each solve
+    starts from the last solutions. Between two solves the blocks can be replaced by others on the same rows.
+    If the problem has norms of coefficients or of groups of coefficients, the unknowns are the coefficients
     themselves. Otherwise they can be coordinates in a smaller space (`RowSpace`).
 
     Parameters
@@ -68,6 +69,9 @@ class Engine(Session):
         self.workers = RowThreads(X.shape[0], X.shape[1], workers)
         self.features = Features(X, self.workers)
         self._active = list[Block]()
+        self._level, unit = score_unit(problem.blocks, intercept=self.intercept)
+        errors = {name: unit * getattr(self.tuning, name) for name in SCORE_ERRORS}
+        self.tuning = replace(self.tuning, **errors)
         self._warm = WarmStart(self.tuning)
         self._build_seconds = time.perf_counter() - started
 
@@ -138,7 +142,7 @@ class Engine(Session):
             return Penalty(lam, scaled, self._squares)
         least = min(n.weights.min() / (1 if n.order == 2 else n.groups.shape[1] ** 0.5) for n in scaled)
         pairs = zip(term_weights(problem), self.blocks, strict=True)
-        at_zero = sum(f * b.weights.sum() * b.atom.facts.at_zero for f, b in pairs if b.side == 0)
+        at_zero = sum(f * b.at_zero for f, b in pairs if b.side == 0)
         ridge = RIDGE * tol * least**2 / max(at_zero, TINY)
         return Penalty(ridge, scaled, self._squares, auxiliary=True)
 
@@ -159,7 +163,7 @@ class Engine(Session):
         if warm is not None:
             outcome = minimise(method, warm, tol, -(-limit // 2))
         if outcome is None or not (outcome.converged or clock.is_up(method.deadline)):
-            zero = method.evaluate(np.zeros(self.features.shape[1]), 0.0)
+            zero = method.evaluate(np.zeros(self.features.shape[1]), self._level)
             spent = 0 if outcome is None else outcome.iterations
             cold = minimise(method, Start(zero, self.tuning.cold_error), tol, limit - spent)
             outcome = cold if outcome is None else outcome.then(cold, tol)
@@ -186,7 +190,7 @@ class Engine(Session):
         for j, block in enumerate(self.blocks):
             rows[j] = -u[block] if block in u else 0.0
             if block not in u or not block.weights.all():  # without weight, any subgradient
-                middle = np.mean(block.atom.subgradient(block.targets * outcome.scores), axis=0)
+                middle = np.mean(block.atom.subgradient(block.margins(outcome.scores)), axis=0)
                 rows[j] = np.where(block.weights > 0, rows[j], -middle) if block in u else -middle
         coef, intercept = self.coordinates.outside(outcome.coef, outcome.intercept)
         is_late = clock.is_up(method.deadline)

@@ -2,9 +2,9 @@
 
 A *block* is one margin function along all rows. It is a term of its own, such as a risk, or one side of a
 neutrality term, or a part of these (`MarginFunction.parts`). There are J blocks and n rows. Row i of block j
-has the score f_i, the target t, the margin m = t f_i and the row weight B; the indices j and i are left out
-below. The factor nu of the block is the weight of a risk, or the multiplier of a side. If the conjugate of
-the margin function phi is quadratic, it is
+has the score f_i, the target t, the margin m = t f_i - o with the offset o, and the row weight B; the indices
+j and i are left out below. The factor nu of the block is the weight of a risk, or the multiplier of a side.
+If the conjugate of the margin function phi is quadratic, it is
 
     phi*(u) = linear u + quadratic u^2 / 2    for low <= u <= high.
 
@@ -23,8 +23,11 @@ The affine direction has over = under = 0. If one of the bounds is infinite, its
 An affine function has a fixed u and kappa = 0. A smooth function whose conjugate is not quadratic has
 u = phi'(m) and kappa = phi''(m), up to a limit.
 
-The passes take `data` = (t, B, table), `duals` = (u, p^+, p^-) and `move` = (kappa, du, over, under). The
-table has one line per block, (J, 7); all other arrays are (J, n). They are plain tuples because numba keeps
+With an offset phi*(u) stands for linear u + quadratic u^2 / 2 + o u, the conjugate in the margin t f.
+
+The passes take `data` = (t, B, table, shifts), `duals` = (u, p^+, p^-) and `move` = (kappa, du, over, under).
+The table has one line per block, (J, 8); its last entry is the line of the block's shifts o / t, or -1 for
+offsets 0. All other arrays are (J, n). They are plain tuples because numba keeps
 compiled code on disk: that code must not refer to a class, which a later version may move to another module.
 A pass covers the rows from `start` to `stop`. Most passes do so in chunks, for all blocks in turn, so that
 the values that the blocks share stay in the cache.
@@ -39,7 +42,7 @@ TINY = 1e-18  # the least distance to a bound: keeps p / A finite after the last
 BINS = 64
 CHUNK = 1024
 MOVING, AFFINE, SMOOTH = 0, 1, 2  # kinds of blocks
-LINEAR, QUADRATIC, LOW, HIGH, KIND, SIGN, LINE = range(7)  # columns of the table
+LINEAR, QUADRATIC, LOW, HIGH, KIND, SIGN, LINE, SHIFT = range(8)  # columns of the table
 
 options = {
     "cache": True,
@@ -63,11 +66,29 @@ def block_ends(table, j):  # type: ignore[no-untyped-def]
 @numba.njit(**options)
 def _rows(data, duals, move, j, part):  # type: ignore[no-untyped-def]
     """Return the arrays of some rows of block j: t, B, u, p^+, p^-, kappa, du, over and under."""
-    targets, weights, _ = data
+    targets, weights, _, _ = data
     u, upper, lower = duals
     kappa, du, over, under = move
     point = targets[j, part], weights[j, part], u[j, part], upper[j, part], lower[j, part]
     return *point, kappa[j, part], du[j, part], over[j, part], under[j, part]
+
+
+@numba.njit(**options)
+def shifted(data, scores, j, part):  # type: ignore[no-untyped-def]
+    """Return f - o / t for some rows of block j: t times it is the margin."""
+    line = int(data[2][j, SHIFT])
+    return scores[part] if line < 0 else scores[part] - data[3][line, part]
+
+
+@numba.njit(**options)
+def shift_products(data, duals, j, part):  # type: ignore[no-untyped-def]
+    """Return sum_i B u o over some rows of block j, given `duals` = B t u of these rows."""
+    line, total = int(data[2][j, SHIFT]), 0.0
+    if line >= 0:
+        shift = data[3][line, part]
+        for i in range(len(shift)):
+            total += duals[i] * shift[i]
+    return total
 
 
 @numba.njit(**options)
@@ -83,7 +104,7 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
     For two-sided term k, vectors[2 + k, i], called e_ki, is the sum of B_ji t_ji u_ji over the blocks of its
     side C+, minus the sum over those of C-.
 
-    Per block j, the returned sums, (J, 5), run over the rows i: B_ji times p^+ A + p^- C, u m, phi(m),
+    Per block j, the returned sums, (J, 5), run over the rows i: B_ji times p^+ A + p^- C, u t f, phi(m),
     phi*(u) and kappa (p^+ - p^-)^2, in this order.
 
     For a smooth block the caller, `Arrays.linearise`, sets u and kappa before the pass. It also computes the
@@ -124,7 +145,8 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
                 power += B[i] * u[i] * t[i] * f[i]
                 conj += B[i] * (a + 0.5 * q * u[i]) * u[i]
                 curve += B[i] * kappa[i] * (pp[i] - pm[i]) ** 2
-            primal = _value(t, B, f, a, q, lo, hi) if kind != SMOOTH else 0.0
+            primal = _value(t, B, shifted(data, scores, j, part), a, q, lo, hi) if kind != SMOOTH else 0.0
+            conj += shift_products(data, B * t * u, j, part) if table[j, SHIFT] >= 0 else 0.0
             for k, term in enumerate(
                 (comp, power, primal, conj, curve)
             ):  # an array's sum takes long to compile
@@ -134,7 +156,7 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
 
 @numba.njit(**options)
 def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
-    """Return sum_i B_i phi(m_i) of a block whose conjugate is quadratic; m_i = t_i f_i.
+    """Return sum_i B_i phi(m_i) of a block whose conjugate is quadratic; m_i = t_i f_i, f shifted.
 
     phi(m) is the maximum over u in [low, high] of u (m - linear) - quadratic u^2 / 2. The arguments a, q, lo
     and hi are linear, quadratic, low and high.
@@ -151,7 +173,7 @@ def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
 
 @numba.njit(**options)
 def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
-    """Return sum_i B_ji phi_j(m_ji) of every block j, (J,), at the margins m_ji = t_ji f_i.
+    """Return sum_i B_ji phi_j(m_ji) of every block j, (J,).
 
     The values of smooth blocks are not valid; the caller, `Arrays.values`, replaces them.
     """
@@ -159,7 +181,7 @@ def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
     sums, part = np.zeros(table.shape[0]), slice(start, stop)
     for j in range(len(sums)):
         a, q, lo, hi, _, _ = block_ends(table, j)
-        sums[j] = _value(data[0][j, part], data[1][j, part], scores[part], a, q, lo, hi)
+        sums[j] = _value(data[0][j, part], data[1][j, part], shifted(data, scores, j, part), a, q, lo, hi)
     return sums
 
 
@@ -270,10 +292,10 @@ def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignor
     table = data[2]
     for first in range(start, stop, CHUNK):
         part = slice(first, min(first + CHUNK, stop))
-        f = scores[part]
         for j in range(table.shape[0]):
             if table[j, KIND] != MOVING:
                 continue
+            f = shifted(data, scores, j, part)
             a, q, lo, hi, has_lo, has_hi = block_ends(table, j)
             t, _, u, pp, pm, _, du, up, down = _rows(data, duals, move, j, part)
             if has_hi:
@@ -341,10 +363,10 @@ def centre(data, duals, scores, barrier, start, stop, proximity=0.0):  # type: i
     barrier of the nearer bound is used, which changes the distance to it by at most a factor of two.
     """
     table = data[2]
-    f = scores[start:stop]
     for j in range(table.shape[0]):
         if table[j, KIND] != MOVING:
             continue
+        f = shifted(data, scores, j, slice(start, stop))
         a, q, lo, hi, has_lo, has_hi = block_ends(table, j)
         t, u = data[0][j, start:stop], duals[0][j, start:stop]
         pp, pm = duals[1][j, start:stop], duals[2][j, start:stop]

@@ -1,8 +1,8 @@
 """Merge equal rows for a solver, and map its answer back to all rows.
 
-Rows that agree in x and in the targets of all blocks differ by their weights only. A sum over all rows is a
-sum over the distinct rows with added weights, so a solver can work on the smaller problem. The certificate
-does not depend on this module: it is computed on the given rows.
+Rows that agree in x and in the targets and offsets of all blocks differ by their weights only. A sum over all
+rows is a sum over the distinct rows with added weights, so a solver can work on the smaller problem. The
+certificate does not depend on this module: it is computed on the given rows.
 """
 
 from __future__ import annotations
@@ -53,12 +53,13 @@ class DistinctRows:
         return np.asarray(np.bincount(self.index, weights, len(self.first)), dtype=float)
 
     def fits(self, blocks: Sequence[Block]) -> bool:
-        """Return whether equal rows have equal targets in all blocks."""
-        return all(np.array_equal(b.targets[self.first][self.index], b.targets) for b in blocks)
+        """Return whether equal rows have equal targets and offsets in all blocks."""
+        given = (part for b in blocks for part in _of_rows(b))
+        return all(np.array_equal(part[self.first][self.index], part) for part in given)
 
     def block(self, block: Block) -> Block:
         """Return a block of the given rows as a block of the distinct rows."""
-        return replace(block, weights=self.add_up(block.weights), targets=block.targets[self.first])
+        return replace(block.at(self.first), weights=self.add_up(block.weights))
 
     def coef(self, coef: Floats) -> Floats:
         """Return the coefficients on the given rows from those on the distinct rows.
@@ -140,17 +141,23 @@ _KNOWN: WeakKeyDictionary[Hypothesis, DistinctRows] = WeakKeyDictionary()
 def distinct_rows(problem: Problem) -> DistinctRows:
     """Return the distinct rows of a problem.
 
-    The result is cached in the hypothesis. It is used again if equal rows have equal targets in the new
-    problem too.
+    The result is cached in the hypothesis. It is used again if equal rows have equal targets and
+    offsets in the new problem too.
     """
     hypothesis = problem.hypothesis
     known = _KNOWN.get(hypothesis)
     if known is None or not known.fits(problem.blocks):
-        _KNOWN[hypothesis] = known = _distinct_rows(hypothesis, [block.targets for block in problem.blocks])
+        given = [part for block in problem.blocks for part in _of_rows(block)]
+        _KNOWN[hypothesis] = known = _distinct_rows(hypothesis, given)
     return known
 
 
-def _distinct_rows(hypothesis: Hypothesis, targets: Sequence[Floats]) -> DistinctRows:
+def _of_rows(block: Block) -> list[Floats]:
+    """Return the numbers that equal rows must share: the targets, and the offsets if there are any."""
+    return [block.targets, block.offsets] if block.offsets.any() else [block.targets]
+
+
+def _distinct_rows(hypothesis: Hypothesis, given: Sequence[Floats]) -> DistinctRows:
     """Find the distinct rows by hashing.
 
     If only few rows are equal, or if the kernel is precomputed, all rows count as distinct.
@@ -159,7 +166,7 @@ def _distinct_rows(hypothesis: Hypothesis, targets: Sequence[Floats]) -> Distinc
     if isinstance(hypothesis, KernelHypothesis) and hypothesis.kernel.name == "precomputed":
         return DistinctRows(every, every, hypothesis)
     hashes = hash_matrix(hypothesis.X)
-    for vector in targets:
+    for vector in given:
         hashes = _mixed(hashes) + _mixed(_bits(vector))
     _, first, index = np.unique(hashes, return_index=True, return_inverse=True)
     if len(first) > FEWER * hypothesis.n:

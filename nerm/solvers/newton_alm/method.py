@@ -136,7 +136,7 @@ class AugmentedLagrangian:
     def __init__(
         self, blocks: Sequence[Block], factors: Floats, rows: LinearRows | KernelRows, lam: float
     ) -> None:
-        self.blocks = Blocks(blocks, factors)
+        self.blocks = Blocks(blocks, factors, intercept=rows.intercept)
         self.factors = factors
         self.rows = rows
         self.lam = lam
@@ -148,20 +148,22 @@ class AugmentedLagrangian:
         curvature = (factors[:, None] * self.blocks.slopes * self.blocks.targets).mean(axis=0)
         # If the multiplier of row i changes by 1, its margin changes by about B t^2 |x_i|^2 / lam.
         moved = float(curvature @ rows.norms) / (lam * len(curvature)) or 1.0
-        self.floor = min(PROXIMAL * moved, COLD_TAU)
+        self.floor = min(PROXIMAL * moved / float(self.blocks.units.max()), COLD_TAU)
         ridge = INTERCEPT_RIDGE * min(lam, float(curvature.mean() * len(blocks)) or lam)
         self.ridge = np.append(np.full(rows.shape[1] - 1, lam), ridge)
 
     def cold(self) -> Iterate:
         """Return the start without a previous solution.
 
-        h is 0, thetas are 1/2, and multipliers are in the middle of their domains.
+        h is 0 with the intercept `Blocks.level`, thetas are 1/2, and multipliers are in the middle of their
+        domains.
         """
-        scores = np.zeros(self.rows.shape[0])
+        scores = np.full(self.rows.shape[0], self.blocks.level)
         slopes = [block.atom.facts.slopes for block in self.blocks.blocks]
         middle = [np.clip(0.5 * (max(low, -1.0) + min(high, 1.0)), low, high) for low, high in slopes]
         u = np.repeat(np.array(middle)[:, None], len(scores), axis=1)
-        return Iterate(np.zeros(self.rows.shape[1]), scores, u, np.full(len(self.eta), 0.5))
+        h = np.append(np.zeros(self.rows.shape[1] - 1), self.blocks.level)
+        return Iterate(h, scores, u, np.full(len(self.eta), 0.5))
 
     def at(self, h: Floats) -> Iterate:
         """Return the start at hypothesis h.

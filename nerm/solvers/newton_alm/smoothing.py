@@ -21,7 +21,7 @@ import numba
 import numpy as np
 
 from nerm.atoms.jets import STEEPEST
-from nerm.model.blocks import Block
+from nerm.model.blocks import Block, score_unit
 from nerm.typing import Floats
 
 
@@ -31,7 +31,7 @@ class Smoothed(NamedTuple):
     Attributes
     ----------
     values, conjugates
-        sum_i B_i phi_r(m_i) and sum_i B_i phi*(u_i) of each block, (J,).
+        sum_i B_i phi_r(m_i) and sum_i B_i (phi*(u_i) + u_i o_i) with offsets o of each block, (J,).
     u, curvature
         First and second derivative of phi_r in m, (J, n).
     extended
@@ -53,21 +53,23 @@ class Blocks:
     targets, slopes
         Targets t and products B t of row weight and target, (J, n). Both are 0 in rows of weight 0 and in
         blocks whose factor is 0.
+    level, units
+        The typical score (`score_unit`), and the unit of tau in each block, (J,).
     """
 
-    def __init__(self, blocks: Sequence[Block], factors: Floats) -> None:
+    def __init__(self, blocks: Sequence[Block], factors: Floats, *, intercept: bool = True) -> None:
         self.blocks = tuple(blocks)
         self.weights = np.stack([block.weights for block in blocks])
         active = factors[:, None] * self.weights > 0
         self.targets = np.where(active, np.stack([block.targets for block in blocks]), 0.0)
         self.slopes = self.weights * self.targets
+        self._offsets = [block.offsets if block.offsets.any() else 0.0 for block in blocks]
+        self.level, self.units = _units(blocks, intercept=intercept)
 
     def values(self, scores: Floats) -> Floats:
         """Return sum_i B_i phi(m_i) of each block, without smoothing, (J,)."""
-        margins = self.targets * scores
-        return np.array(
-            [w @ b.atom.value(m) for w, b, m in zip(self.weights, self.blocks, margins, strict=True)]
-        )
+        rows = zip(self.weights, self.targets, self._offsets, self.blocks, strict=True)
+        return np.array([w @ b.atom.value(t * scores - o) for w, t, o, b in rows])
 
     def smoothed(self, scores: Floats, centre: Floats, tau: float, *, extend: bool = False) -> Smoothed:
         """Return the blocks at `scores`, (n,), smoothed around the multipliers `centre`, (J, n).
@@ -79,7 +81,8 @@ class Blocks:
         conjugates = np.zeros(len(self.blocks))
         u, curvature, extended = np.empty((3, *centre.shape))
         for j, block in enumerate(self.blocks):
-            m = self.targets[j] * scores
+            offsets = self._offsets[j]
+            m = self.targets[j] * scores - offsets
             w = self.weights[j]
             facts = block.atom.facts
             if facts.quadratic is None:
@@ -90,11 +93,25 @@ class Blocks:
                 conjugates[j] = w @ (u[j] * m - jet.value)
             else:
                 a, q, low, high = map(float, (*facts.quadratic, *facts.slopes))
-                r = max(tau - q, 0.0)
+                r = max(tau * self.units[j] - q, 0.0)
                 parts = u[j], curvature[j], extended[j]
                 sums = _quadratic(m, w, centre[j], a, q, r, low, high, extend and r > 0, *parts)
                 values[j], conjugates[j] = sums
+            conjugates[j] += w @ (offsets * u[j])
         return Smoothed(values, conjugates, u, curvature, extended)
+
+
+def _units(blocks: Sequence[Block], *, intercept: bool) -> tuple[float, Floats]:
+    """Return the typical score and, per block, a typical margin divided by a typical slope of the atom.
+
+    Without offsets, where margins have the scale 1, this is 1.
+    """
+    level, unit = score_unit(blocks, intercept=intercept)
+    if not any(block.offsets.any() for block in blocks):
+        return level, np.ones(len(blocks))
+    sizes = [unit * float(np.abs(block.targets).max()) for block in blocks]
+    slopes = [np.abs(b.atom.subgradient(np.array([-m, m]))).max() for m, b in zip(sizes, blocks, strict=True)]
+    return level, np.array(sizes) / np.maximum(slopes, np.finfo(float).tiny)
 
 
 def multipliers(blocks: Sequence[Block], scores: Floats) -> Floats:
@@ -103,10 +120,7 @@ def multipliers(blocks: Sequence[Block], scores: Floats) -> Floats:
     The subdifferential is that of the atom at the margins of these scores, (n,).
     """
     return np.stack(
-        [
-            np.mean(b.atom.subgradient(np.where(b.weights > 0, b.targets, 0.0) * scores), axis=0)
-            for b in blocks
-        ]
+        [np.mean(b.atom.subgradient(np.where(b.weights > 0, b.margins(scores), 0.0)), axis=0) for b in blocks]
     )
 
 

@@ -164,7 +164,7 @@ def coarse_start(method: AugmentedLagrangian, deadline: float) -> tuple[Iterate,
     if n <= DIRECT or not all(some > 0 for _, some in totals):
         return method.cold(), COLD_TAU
     smaller = [
-        replace(block, weights=block.weights[part] * (total / some), targets=block.targets[part])
+        replace(block.at(part), weights=block.weights[part] * (total / some))
         for block, (total, some) in zip(blocks, totals, strict=True)
     ]
     few = KernelRows(rows.hypothesis.some(part), intercept=rows.intercept)

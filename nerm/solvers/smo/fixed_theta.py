@@ -12,7 +12,8 @@ the problem's divisor, is
     },
 
 where block j has the multipliers beta_j, the targets t_j and the weights W_j = factor * share * weights; the
-share is theta, 1 - theta or 1. The variable a_i is called the level of row i.
+share is theta, 1 - theta or 1. The offset of a row is added to the bend a. The variable a_i is called the
+level of row i.
 
 h_i is concave and piecewise quadratic, and its slope at a_i is the score at which the derivatives of the
 atoms of row i add up to -a_i. So the slope falls from segment to segment (`Segments`): it is constant on a
@@ -80,7 +81,8 @@ class Segments:
         targets = np.stack([block.targets for block in self._blocks])
         t = self._targets = np.where(np.abs(targets) < SMALLEST_TARGET, 0.0, targets)
         self._domains = np.array([block.domain for block in self._blocks])[:, :, None]
-        self._bends, self._q = np.array([block.atom.facts.quadratic for block in self._blocks]).T[:, :, None]
+        bends, self._q = np.array([block.atom.facts.quadratic for block in self._blocks]).T[:, :, None]
+        self._bends = bends + np.stack([block.offsets for block in self._blocks])
         low, high = self._domains[:, 0], self._domains[:, 1]
         self._rates = self._weights * t  # the change of a_i per unit of each multiplier
         count, n = t.shape
