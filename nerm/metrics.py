@@ -73,6 +73,8 @@ class Metric:
         the weighted agreement gives only the sign of the measure.
     is_custom : bool
         Whether the function was given by the user, as ``(y, scores, viewpoint) -> signed float``.
+    limits : tuple of (Metric, float)
+        For several measures at once (`together`): the measures and their limits.
 
     >>> METRICS["calders_verwer_score"].option, METRICS["calders_verwer_score"].best
     ('parity', 0.0)
@@ -88,6 +90,7 @@ class Metric:
     best: float = 0.0
     is_agreement: bool = True
     is_custom: bool = False
+    limits: tuple[tuple["Metric", float], ...] = ()
 
     @property
     def arguments(self) -> tuple[str, ...]:
@@ -134,6 +137,10 @@ class Metric:
         """
         return abs(limit - self.best)
 
+    def apart(self, high: float, low: float) -> float:
+        """Return the distance from `best` of a measure that compares a high and a low rate."""
+        return 1.0 - low / high if self.best and high > 0 else high - low
+
     def measured(self, parts: Sequence[float] | Floats) -> float:
         """Return the value of the measure, given its parts; with its sign if it has a single part."""
         largest = float(max(parts, key=abs))
@@ -147,6 +154,8 @@ class Metric:
         >>> METRICS["selection_rate_ratio"].condition(0.8)
         'selection_rate_ratio >= 0.8'
         """
+        if self.limits:
+            return " and ".join(metric.condition(most) for metric, most in self.limits)
         return f"{self.name} >= {limit:g}" if self.best else f"|{self.name}| <= {limit:g}"
 
 
@@ -178,6 +187,33 @@ def as_metric(measure: Any) -> Metric:
         raise InvalidInputError(must, repr(measure), "Pass 'calders_verwer_score', for instance")
     check_known(measure, "'measure'", limitable(), "Use one of these names, or a function")
     return METRICS[measure]
+
+
+def together(limits: Mapping[str, float]) -> Metric:
+    """Return one measure for the limits of several: the largest share of its limit that a measure uses.
+
+    Its limit is 1. The measures must be functions of the positive rates by label and group.
+
+    >>> both = together({"calders_verwer_score": 0.05, "equal_opportunity_difference": 0.1})
+    >>> both.condition(1.0)
+    '|calders_verwer_score| <= 0.05 and |equal_opportunity_difference| <= 0.1'
+    """
+    parts = [(as_metric(name), as_nonnegative(limit, f"limit[{name!r}]")) for name, limit in limits.items()]
+    wrong = [m.name for m, limit in parts if not (m.is_agreement or m.best) or not m.allowance(limit)]
+    if wrong or not parts:
+        must = "'limit' for several measures must have positive distances of measures made of rates"
+        do = "Limit a difference of rates to 0.02, for instance, or a ratio to 0.8"
+        raise InvalidInputError(must, f"{wrong[0]!r}" if wrong else "none", do)
+
+    def largest_share(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
+        given = {"y": y, "scores": scores, "viewpoint": viewpoint, "sample_weight": sample_weight}
+        return max(
+            abs(metric.value(**given) - metric.best) / metric.allowance(limit) for metric, limit in parts
+        )
+
+    weights = tuple(dict.fromkeys(name for metric, _ in parts for name in metric.weights))
+    name = " and ".join(metric.name for metric, _ in parts)
+    return Metric(name, largest_share, weights=weights, words=name, limits=tuple(parts))
 
 
 def moved_by(weights: str) -> Metric:
@@ -552,12 +588,14 @@ def thresholds(
         rates.append(shares)
         if metric.is_custom or (not metric.is_agreement and not metric.best):
             continue
-        if metric.best:
-            highest = shares.max(axis=1)
-            ratio = np.divide(shares.min(axis=1), highest, out=np.ones(len(cuts)), where=highest > 0)
-            parts.append(np.copysign(1.0 - ratio, shares[:, -1] - shares[:, 0]))
-        else:
-            parts += [_part_of_counts(name, yes, total) for name in metric.weights]
+        for one, limit in metric.limits or ((metric, 0.0),):
+            allowed = one.allowance(limit) if metric.limits else 1.0
+            if one.best:
+                highest = shares.max(axis=1)
+                ratio = np.divide(shares.min(axis=1), highest, out=np.ones(len(cuts)), where=highest > 0)
+                parts.append(np.copysign(1.0 - ratio, shares[:, -1] - shares[:, 0]) / allowed)
+            else:
+                parts += [_part_of_counts(name, yes, total) / allowed for name in one.weights]
     share = counted(weight) / weight.sum()
     measured, groupwise = np.column_stack(parts or [cuts]), np.concatenate(rates, axis=1)
     table = Thresholds(cuts, accuracy, measured, groupwise, share)

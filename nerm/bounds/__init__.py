@@ -32,10 +32,11 @@ from nerm.bounds.guarantee import guarantee as guarantee
 from nerm.bounds.theorems import FitFacts as FitFacts
 from nerm.bounds.theorems import holdout_neutrality_bound as holdout_neutrality_bound
 from nerm.bounds.theorems import holdout_parity_bound as holdout_parity_bound
-from nerm.bounds.theorems import holdout_ratio_bound as holdout_ratio_bound
+from nerm.bounds.theorems import holdout_rate_bound as holdout_rate_bound
 from nerm.bounds.theorems import neutrality_bound as neutrality_bound
 from nerm.bounds.theorems import optimal_neutrality_bound as optimal_neutrality_bound
 from nerm.bounds.theorems import risk_bound as risk_bound
+from nerm.bounds.theorems import worst_mixture as worst_mixture
 
 __all__ = [
     "FitFacts",
@@ -45,7 +46,7 @@ __all__ = [
     "guarantee",
     "holdout_neutrality_bound",
     "holdout_parity_bound",
-    "holdout_ratio_bound",
+    "holdout_rate_bound",
     "intercept_radius",
     "neutrality_bound",
     "norm_radius",
@@ -56,4 +57,5 @@ __all__ = [
     "rademacher_population",
     "radius_from_data",
     "risk_bound",
+    "worst_mixture",
 ]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy import stats
+from scipy.optimize import linprog, minimize_scalar
 
 from nerm import weights as neutrality_weights
 from nerm.atoms.difference import DCFunction
@@ -374,24 +375,47 @@ def holdout_parity_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) ->
     return score + float(np.sqrt(np.log(2.0 / as_delta(delta)) / 2.0 * inverse_sizes))
 
 
-def holdout_ratio_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:
-    """Return an upper bound on 1 minus the ratio of the positive rates of two groups, from held-out rows.
+def holdout_rate_bound(hits: int, rows: int, *, delta: float = 0.05) -> float:
+    """Return an upper bound on a probability, given how often its event was seen on held-out rows.
 
-    With probability 1 - delta each rate is within `w = sqrt(ln(4/delta) / 2m)` of its value on the m rows of
-    the group (Hoeffding's inequality, twice), so the ratio is at least (low rate - w) / (high rate + w). The
-    arguments and assumptions are those of :func:`holdout_parity_bound`.
+    This is the bound of Clopper and Pearson: the largest p for which at most `hits` events among `rows`
+    independent rows have probability delta. It holds with probability 1 - delta. For a lower bound, subtract
+    the upper bound for the complement from 1.
 
     Examples
     --------
-    >>> round(holdout_ratio_bound([1.0, -1.0] * 5000, [1.0, 1.0, -1.0, -1.0] * 2500, delta=0.05), 4)
-    0.0804
+    >>> round(holdout_rate_bound(200, 1000), 4), round(1 - holdout_rate_bound(800, 1000), 4)
+    (0.2221, 0.1794)
     """
-    f, favoured = np.asarray(scores), as_sides(viewpoint, np.size(scores)) > 0
-    groups = [f[favoured] > 0, f[~favoured] > 0]
-    widths = [np.sqrt(np.log(4.0 / as_delta(delta)) / (2.0 * len(rows))) for rows in groups]
-    low = min(rows.mean() - width for rows, width in zip(groups, widths, strict=True))
-    high = max(rows.mean() + width for rows, width in zip(groups, widths, strict=True))
-    return float(1.0 - max(low, 0.0) / high)
+    share = as_delta(delta)
+    return 1.0 if hits >= rows else float(stats.beta.ppf(1.0 - share, hits + 1, rows - hits))
+
+
+def worst_mixture(values: Any, low: Any, high: Any, total: tuple[float, float] = (0.0, np.inf)) -> float:
+    """Return the largest mean of values over all mixtures whose shares are in given ranges.
+
+    ::
+
+        max  sum_c q_c values_c / sum_c q_c   subject to  low_c <= q_c <= high_c,  sum_c q_c in total
+
+    This is a linear program in q / sum(q) and 1 / sum(q) (Charnes and Cooper). values, low and high are (k,).
+
+    Examples
+    --------
+    >>> round(worst_mixture([0.1, 0.5], [0.4, 0.4], [0.6, 0.6], total=(1.0, 1.0)), 6)
+    0.34
+    """
+    v, lower, upper = (np.asarray(given, dtype=float) for given in (values, low, high))
+    eye, (least, most) = np.eye(len(v)), total
+    found = linprog(
+        np.append(-v, 0.0),
+        A_ub=np.block([[eye, -upper[:, None]], [-eye, lower[:, None]]]),
+        b_ub=np.zeros(2 * len(v)),
+        A_eq=np.append(np.ones(len(v)), 0.0)[None],
+        b_eq=[1.0],
+        bounds=[(0, None)] * len(v) + [(1 / most, 1 / least if least > 0 else None)],
+    )
+    return float(v.max()) if found.fun is None else float(-found.fun)
 
 
 #: The bounds from held-out rows: the name of the quantity, the function that measures it, and its bound.

@@ -44,7 +44,6 @@ from nerm.estimators import design
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import neutralized, rows_to_learn_from, target_of
-from nerm.metrics import as_metric
 from nerm.model import kernels
 from nerm.model.bind import bind
 from nerm.model.expressions import Neutrality, Objective, Risk, viewpoint_of
@@ -341,7 +340,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
                 warnings.warn(text, ConvergenceWarning, stacklevel=4)
         weights: tuple[Any, ...] = (self.weights,)
         if found:
-            weights = as_metric(self.measure).weights
+            weights = Target(self.limit, self.measure).metric.weights
             self.eta_ = [one.eta for one in found] if len(found) > 1 else found[0].eta
             self.neutrality_ = max((one.value for one in found), key=abs)
             labels = self.classes_[-len(found) :]

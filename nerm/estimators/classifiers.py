@@ -30,9 +30,10 @@ class SharedParameters:
     fit_intercept: bool = True
     solver: str = DEFAULTS.solver
     tol: float = DEFAULTS.tol
-    limit: float | None = None
+    limit: Any = None
     measure: Any = DEFAULTS.measure
     confidence: float | None = None
+    shift: float = 0.0
     prefer: Any = DEFAULTS.prefer
     keep: float = DEFAULTS.keep
     groups: str = "each"
@@ -72,8 +73,9 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
         See `nerm.Problem.solve`.
     tol : float
         Tolerance on the certified relative duality gap. A larger gap gives a ConvergenceWarning.
-    limit : float, optional
-        Upper limit on the absolute value of `measure` on the training rows. If it is given,
+    limit : float or dict, optional
+        Upper limit on the absolute value of `measure` on the training rows; a dict has the limits of several
+        measures by name, and of "accuracy" the least value. If it is given,
         `nerm.Problem.neutralize` searches the weight of one-sided neutrality terms, starting at eta if
         eta > 0, and the best threshold; the measure then determines the neutrality weights, and `weights` is
         ignored. If no usable model is within the limit, `NotNeutralError` is raised. With more than two
@@ -86,6 +88,9 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
         Probability with which the measure must be within the limit on *new* rows, for instance 0.95. It is
         proved on a hold-out of the rows given to `fit`; if it cannot be proved, `NoPromiseError` is raised.
         The proof assumes that no other step (scaling, feature selection, choice of lam) has used these rows.
+    shift : float
+        With a confidence: the promise also holds for new rows in which the share of every group (of every
+        combination of the viewpoints) is another one, by at most this number.
     prefer : "accuracy", "auc" or callable
         Criterion that compares surrogates on a validation set; a callable is ``(y, scores) -> float``.
     keep : float
@@ -177,7 +182,7 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
         Weight of neutrality: one number, or a dict with one number per viewpoint.
     kernel, gamma, degree, coef0, weights, class_weight, fit_intercept, solver, tol
         As in `NeutralSVC`.
-    limit, measure, confidence, prefer, keep, groups, verbose
+    limit, measure, confidence, shift, prefer, keep, groups, verbose
         As in `NeutralSVC`.
 
     >>> import numpy as np, nerm

@@ -1,35 +1,43 @@
-"""Fit classifiers within a limit on measured neutrality, and prove that the limit holds on new rows.
+"""Fit classifiers within limits on measured neutrality, and prove that the limits hold on new rows.
 
-The proof (`Promise`) uses a hold-out: rows that are not used to fit the k candidates. With probability
-1 - delta, the measure of every candidate on new rows is at most its value on the hold-out plus the width of a
-bound at level delta / k (`nerm.bounds`). The result is the first candidate, in order of increasing weight of
-neutrality, whose bound is within the limit. If there is none, `NoPromiseError` is raised.
+The proof (`Promise`) uses a hold-out: rows that are not used to fit the k candidates, each a ranking with
+its threshold. Every measure is made of rates P(event | A), where A is a condition such as v > 0. An upper
+bound of Clopper and Pearson on each rate gives a bound on the measure of new rows. A measure that is the
+largest of several parts (pairs of groups, signs, classes) is bounded by the largest bound of a part: which
+part is the largest on new rows does not depend on the hold-out, so delta is not divided among the parts. It
+is divided among the candidates and the measures (Bonferroni), so that the bounds of all measures hold
+together for the candidate that is chosen: the first one, in order of decreasing limits, whose bounds are
+within the limits. If there is none, `NoPromiseError` is raised.
 
-The bounds are Hoeffding's. A measure is a mean or a difference of rates P(f > 0 | A), where A is a condition
-such as v > 0. The bound needs the hold-out rows in A to be i.i.d. draws given A, independent of the rows
-used to fit f. If the rows (x, y, v) are i.i.d. and the hold-out is drawn within strata, this holds,
-conditionally on the strata of all rows, if every A lies within one stratum. If a stratum boundary divides A,
-the proportions of the strata in the hold-out depend on the rows used to fit f, and the bound does not hold.
-The strata are therefore the conditions of the measure: the viewpoint for parity; label and viewpoint for
-rates given the label. There are no strata for C_sgn, for several viewpoints, or for rates given the label
-with more than two classes.
+The bound on a rate needs the hold-out rows in A to be i.i.d. draws given A, independent of the rows used to
+fit f. If the rows (x, y, v) are i.i.d. and the hold-out is drawn within strata, this holds, conditionally on
+the strata of all rows, if every A lies within one stratum. If a stratum boundary divides A, the proportions
+of the strata in the hold-out depend on the rows used to fit f, and the bound does not hold. The strata are
+therefore conditions of the measures: label and viewpoint if all rates are given the label, else the
+viewpoint. There are no strata for C_sgn, for an accuracy, for several viewpoints, for rates given the label
+with more than two classes, or with a shift.
+
+With a `shift`, new rows may have other shares of the groups (of the combinations of all viewpoints, which are
+cells): the distribution within each cell is the same, and the share of each cell differs by at most the shift
+from its share among the rows given to `fit`. Each rate is bounded in each cell, and the worst mixture of the
+cells is a linear program (`nerm.bounds.worst_mixture`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 
-from nerm import weights as neutrality_weights
-from nerm.bounds import holdout_neutrality_bound, holdout_parity_bound, holdout_ratio_bound
+from nerm.bounds import holdout_rate_bound, worst_mixture
 from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
 from nerm.estimators.design import TrainingRows, as_atom
 from nerm.metrics import METRICS, Metric
 from nerm.neutralize import Neutralized, Target
+from nerm.neutralize.groups import Groups
 from nerm.neutralize.neutralizing import answers, predicted, search_for, target_groups
 from nerm.neutralize.search import Search
 from nerm.signs import sign
@@ -48,9 +56,13 @@ class Promise:
     measure, limit, confidence
         The name of the measure, its limit, and the probability that the user set.
     bound, measured : float
-        The upper bound on the measure of new rows, at most `limit`, and the measure on the hold-out.
+        The bound on the measure of new rows, within `limit`, and the measure on the hold-out.
     rows, candidates : int
         The number of rows in the hold-out, and the number of models compared on them.
+    shift : float
+        The statement also holds if the share of every group is another one, by at most this number.
+    also : tuple of Promise
+        The statements about other measures: all hold together with probability `confidence`.
 
     """
 
@@ -61,35 +73,40 @@ class Promise:
     measured: float
     rows: int
     candidates: int
+    shift: float = 0.0
+    also: tuple[Promise, ...] = ()
 
     def __str__(self) -> str:
-        return (
-            f"with probability {self.confidence:g} the {self.measure} of new rows is at "
-            f"{'least' if METRICS[self.measure].best else 'most'} {self.bound:.4f} "
-            f"(limit {self.limit:g}; {self.measured:.4f} on {self.rows} rows held out, "
-            f"{self.candidates} candidates)"
-        )
+        parts = [
+            f"the {one.measure} of new rows is at {'least' if METRICS[one.measure].best else 'most'} "
+            f"{one.bound:.4f} (limit {one.limit:g}; {one.measured:.4f} on {one.rows} rows held out, "
+            f"{one.candidates} candidates)"
+            for one in (self, *self.also)
+        ]
+        shifted = f", also if the share of a group differs by {self.shift:g}" if self.shift else ""
+        return f"with probability {self.confidence:g} {' and '.join(parts)}{shifted}"
 
 
 def target_of(model: Any) -> Target | None:
     """Return the validated target from a classifier's parameters; None if it has no limit."""
+    for name, needed in (("confidence", "limit"), ("shift", "confidence")):
+        if getattr(model, name) and getattr(model, needed) is None:
+            must = f"{name!r} must come with a {needed}"
+            raise InvalidInputError(must, f"{getattr(model, name)!r} and no {needed}", f"Pass {needed}=")
     if model.limit is None:
-        if model.confidence is not None:
-            must = "'confidence' must come with a limit"
-            raise InvalidInputError(must, f"{model.confidence!r} and no limit", "Pass limit=")
         return None
     surrogate = model.surrogate
     if not (isinstance(surrogate, str) and surrogate == "auto"):
         surrogate = as_atom(surrogate, "surrogate")
-    given = model.limit, model.measure, model.tol, surrogate, model.prefer, model.keep
-    return Target(*given, groups=model.groups, confidence=model.confidence, verbose=model.verbose)
+    names = ("limit", "measure", "tol", "prefer", "keep", "groups", "confidence", "shift", "verbose")
+    return Target(surrogate=surrogate, **{name: getattr(model, name) for name in names})
 
 
 def rows_to_learn_from(rows: TrainingRows, target: Target | None) -> Ints:
     """Return the indices of the training rows: all, or with a confidence those not in the hold-out."""
     if target is None or target.confidence is None:
         return np.arange(len(rows.codes))
-    learned = np.flatnonzero(~held_out(rows, target.metric))
+    learned = np.flatnonzero(~held_out(rows, target))
     if len(np.unique(rows.codes[learned])) < len(np.unique(rows.codes)):
         failed = "Every class must have rows to learn from beside those that are held out"
         raise NoPromiseError(failed, "All rows of one class are held out", [("rows", "use more")])
@@ -128,31 +145,23 @@ def neutralized(
         raise InvalidInputError(must, "sample weights that differ", do)
     if target.confidence is None:
         return answers(_searches(model, rows, classes, target)), None
-    held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
-    metric, m = target.metric, len(held.codes)
-    if not (metric.is_agreement or metric.best):
-        do = "Use 'calders_verwer_score', 'neutrality_risk' or a difference of rates, or leave confidence out"
-        raise InvalidInputError("a promise must be about a measure that has a bound", f"{metric.name!r}", do)
-    try:  # before the search: is the measure defined on the hold-out?
-        statements = len(_bounds(target, held, classes, np.ones((m, len(classes))), 0.5))
-    except InvalidInputError as error:
-        must, got, _ = error.parts
-        advice = [("rows", "use more"), ("confidence", "leave out")]
-        raise NoPromiseError(f"Among the rows that are held out {must}", f"Got {got}", advice) from None
+    held = HeldOut.of(rows, np.setdiff1d(np.arange(len(rows.codes)), learned), learned, target)
+    m, stated, bounds = len(held.rows.codes), target.statements, []
+    for metric, _ in stated:  # before the search: is the measure defined on the hold-out?
+        held.bound(metric, classes, np.ones((m, len(classes))), 0.5)
     candidates = _tightened(model, rows.at(learned), classes, target)
-    # The answer is the first candidate whose bounds on new rows are within the limit.
-    delta = (1 - target.confidence) / (len(candidates) * statements)
-    bounds = []
+    delta = (1 - target.confidence) / (len(candidates) * len(stated))
     for found in candidates:
-        scores = np.column_stack([one.solution.decision_function(held.X) for one in found])
+        scores = np.column_stack([one.solution.decision_function(held.rows.X) for one in found])
         shown = predicted(scores) if len(classes) > 1 else scores
-        bounds.append(_bounds(target, held, classes, shown, delta))
-        bound, value = bounds[-1].max(axis=0).tolist()
-        if bound <= target.allowance:  # candidates are in order of decreasing limit
-            bound, value = abs(metric.best - bound), abs(metric.best - value)
-            confidence = float(target.confidence)
-            promise = Promise(metric.name, target.limit, confidence, bound, value, m, len(candidates))
-            return found, promise
+        bounds.append(np.array([held.bound(metric, classes, shown, delta) for metric, _ in stated]))
+        if (bounds[-1][:, 0] <= [metric.allowance(limit) for metric, limit in stated]).all():
+            sizes, share = (m, len(candidates)), float(target.confidence)
+            promises = []
+            for (metric, limit), ends in zip(stated, bounds[-1], strict=True):
+                bound, value = np.abs(metric.best - ends).tolist()
+                promises.append(Promise(metric.name, limit, share, bound, value, *sizes, target.shift))
+            return found, replace(promises[0], also=tuple(promises[1:]))
     raise no_promise(target, bounds, m)
 
 
@@ -176,15 +185,13 @@ def _tightened(
     surrogate chosen at the first limit is used at all limits.
     """
     found: list[list[Neutralized]] = []
-    surrogates, best = [target.surrogate] * len(classes), target.metric.best
+    surrogates = [target.surrogate] * len(classes)
     for share in TIGHTENED:
-        tight = replace(target, limit=best + share * (target.limit - best))
         try:
-            new = answers(_searches(model, rows, classes, tight), surrogates)
+            new = answers(_searches(model, rows, classes, target.tightened(share)), surrogates)
         except NotNeutralError as error:
             if not found:
-                limit = f"{share:g} of the limit {target.limit:g}"
-                failed = f"No model within {limit} leaves a margin for new rows"
+                failed = f"No model within {share:g} of {target.condition} leaves a margin for new rows"
                 raise NoPromiseError(failed, ". ".join(error.parts[:2]), error.advice) from error
             break
         same = [np.array_equal(a.solution.coef, b.solution.coef) and a.threshold == b.threshold
@@ -194,7 +201,7 @@ def _tightened(
     return found
 
 
-def held_out(rows: TrainingRows, metric: Metric) -> Bools:
+def held_out(rows: TrainingRows, target: Target) -> Bools:
     """Return which rows are in the hold-out, (n,) bool.
 
     The hold-out is stratified by the conditions of the measure (see the docstring of this module).
@@ -202,60 +209,138 @@ def held_out(rows: TrainingRows, metric: Metric) -> Bools:
     if np.ptp(rows.sample_weight) > 0:
         must = "a promise must rest on rows that count the same"
         raise InvalidInputError(must, "sample weights that differ", "Leave them out")
-    strata = [np.zeros(len(rows.codes))]
-    if len(rows.viewpoints) == 1 and "uniform" not in metric.weights:
+    strata, asked = [np.zeros(len(rows.codes))], [metric for metric, _ in target.statements]
+    given_groups = all(metric.weights and "uniform" not in metric.weights for metric in asked)
+    if len(rows.viewpoints) == 1 and given_groups and not target.shift:
         (v,) = rows.viewpoints.values()
-        if not metric.needs_y:
+        if not all(metric.needs_y for metric in asked):
             strata = [sign(v)]
         elif len(np.unique(rows.codes)) == 2:  # with more, a one-vs-rest label -1 spans several strata
             strata = [rows.codes, sign(v)]
     return hold_out(strata, HOLD_OUT, 0)
 
 
-def _bounds(
-    target: Target, held: TrainingRows, classes: Sequence[int], scores: Floats, delta: float
-) -> Floats:
-    """Return bounds on new rows for the parts of a measure, (number of parts, 2).
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """The rows held out, m in number, in k cells whose shares may shift.
 
-    The first column is an upper bound on the distance from the best value, which holds with probability
-    1 - delta; the second is the distance on the hold-out. There is a part for every class, pair of groups and
-    entry of `metric.weights`. `scores` has one column per class; the labels are +1 for the class and -1 for
-    the rest.
+    Attributes
+    ----------
+    rows, groups
+        The rows, and the groups that are compared.
+    cells : (m,) array of int
+        The cell of each row; all rows are in one cell if there is no shift.
+    low, high : (k,) arrays
+        The smallest and the largest share of each cell.
+
     """
-    ones, found, metric = np.ones(len(held.codes)), [], target.metric
-    for k, f in zip(classes, scores.T, strict=True):
-        y = np.where(held.codes == k, 1.0, -1.0)
-        for groups in target_groups(held.viewpoints, target):
-            for one, other in [*combinations(range(len(groups.names)), 2)] or [(0, 0)]:
-                v = np.where(groups.codes == other, 1.0, -1.0)
-                pair = ones * ((groups.codes == one) | (groups.codes == other))
-                for weights in metric.weights:
-                    among = pair * neutrality_weights.resolve(weights, y, v, pair) > 0
-                    bound = holdout_neutrality_bound if weights == "uniform" else holdout_parity_bound
-                    if metric.best:
-                        bound = holdout_ratio_bound
-                    given = y[among], f[among], v[among], ones[among]
-                    value = abs(replace(metric, weights=(weights,)).parts(*given)[0])
-                    found.append((bound(f[among], v[among], delta=delta), value))
-    return np.array(found)
+
+    rows: TrainingRows
+    groups: tuple[Groups, ...]
+    cells: Ints
+    low: Floats
+    high: Floats
+
+    @classmethod
+    def of(cls, rows: TrainingRows, places: Ints, learned: Ints, target: Target) -> HeldOut:
+        """Return the rows with the indices `places`; shares of cells are those of all rows."""
+        for metric, _ in target.statements:
+            if metric.is_custom or not (metric.is_agreement or metric.best):
+                must = "a promise must be about a measure that has a bound"
+                do = "Use 'calders_verwer_score', 'neutrality_risk' or another measure made of rates, or "
+                raise InvalidInputError(must, f"{metric.name!r}", f"{do}leave confidence out")
+        cells = np.zeros(len(rows.codes), dtype=int)
+        if target.shift:
+            signs = np.column_stack([sign(v) for v in rows.viewpoints.values()])
+            cells = np.unique(signs, axis=0, return_inverse=True)[1].ravel()
+        shares = np.bincount(cells) / len(cells)
+        if len(np.unique(cells[places])) < len(shares):
+            failed = "Every combination of the groups must have rows that are held out"
+            raise NoPromiseError(failed, "Some has none", [("rows", "use more"), ("shift", "leave out")])
+        groups = tuple(one.at(places) for one in target_groups(rows.viewpoints, target))
+        spread = np.clip(shares - target.shift, 0, 1), np.clip(shares + target.shift, 0, 1)
+        return cls(rows.at(places, against=learned), groups, cells[places], *spread)
+
+    def upper(self, event: Bools, among: Bools, delta: float, labels: Bools | None = None) -> float:
+        """Return an upper bound on P(event | among, labels), which holds with probability 1 - delta.
+
+        `among` is made of whole cells, if there are several; `labels` are the rows with a label, or None. The
+        weight of a cell is its share, times its rate of the label.
+        """
+        rows = among if labels is None else among & labels
+        cells = np.unique(self.cells[among])
+        tail = delta / (len(cells) if labels is None or len(cells) == 1 else 3 * len(cells))
+        sizes = [np.bincount(self.cells[of], minlength=len(self.low)) for of in (rows & event, rows, among)]
+        hits, tries, every = (size[cells].tolist() for size in sizes)
+        rates = [holdout_rate_bound(*pair, delta=tail) for pair in zip(hits, tries, strict=True)]
+        if len(cells) == 1:
+            return rates[0]
+        low, high, out = self.low[cells], self.high[cells], np.delete(np.arange(len(self.low)), cells)
+        total = 1 - self.high[out].sum(), 1 - self.low[out].sum()
+        if labels is not None:
+            pairs, total = list(zip(tries, every, strict=True)), (0.0, np.inf)
+            high = high * [holdout_rate_bound(k, m, delta=tail) for k, m in pairs]
+            low = low * [1 - holdout_rate_bound(m - k, m, delta=tail) for k, m in pairs]
+        return worst_mixture(rates, low, high, total)
+
+    def bound(self, metric: Metric, classes: Sequence[int], scores: Floats, delta: float) -> Floats:
+        """Return a bound on the distance of a measure from its best value, and the distance here, (2,).
+
+        The bound holds for new rows with probability 1 - delta. `scores` has one column per class; the labels
+        are +1 for the class and -1 for the rest.
+        """
+        everyone, codes = np.ones(len(scores), dtype=bool), self.rows.codes
+        if not metric.weights:  # the accuracy
+            decided = scores.argmax(axis=1) if len(classes) > 1 else (scores[:, 0] > 0).astype(int)
+            wrong = decided != codes
+            return np.array([self.upper(wrong, everyone, delta), wrong.mean()])
+        found = []
+        for k, f in zip(classes, scores.T, strict=True):
+            y, positive = codes == k, f > 0
+            labelled = {"equal_opportunity": y, "predictive_equality": ~y}
+            for groups, weights in ((one, weights) for one in self.groups for weights in metric.weights):
+                if weights == "uniform":
+                    agree = positive == (sign(next(iter(groups.views.values()))) > 0)
+                    for event in (agree, ~agree):
+                        found.append((2 * self.upper(event, everyone, delta) - 1, 2 * event.mean() - 1))
+                    continue
+                labels, members = labelled.get(weights), [groups.codes == j for j in range(len(groups.names))]
+                sizes = [np.count_nonzero(of if labels is None else of & labels) for of in members]
+                if len(sizes) < 2 or not all(sizes):
+                    failed = "Among the rows that are held out some row must have viewpoint and label"
+                    missing = [name for name, size in zip(groups.names, sizes, strict=True) if not size]
+                    advice = [("rows", "use more"), ("confidence", "leave out")]
+                    raise NoPromiseError(
+                        failed, f"None is in {', '.join(missing) or 'another group'}", advice
+                    )
+                for top, base in permutations(members, 2):
+                    high = self.upper(positive, top, delta / 2, labels)
+                    low = 1 - self.upper(~positive, base, delta / 2, labels)
+                    rates = [positive[of if labels is None else of & labels].mean() for of in (top, base)]
+                    found.append((metric.apart(high, low), metric.apart(*rates)))
+        return np.max(found, axis=0)
 
 
 def no_promise(target: Target, bounds: Sequence[Floats], rows: int) -> NoPromiseError:
     """Return the error with the closest candidate and the number of rows that would suffice.
 
-    A bound is value + width. With t times as many rows, each width is divided by sqrt(t), so the limit is met
-    for t = max ((width / (limit - value))^2) over the parts. `bounds` has one (number of parts, 2) array per
-    candidate, with columns (bound, value); `rows` is the number of rows in the hold-out.
+    A bound is value + width. With t times as many rows, each width is divided by about sqrt(t), so the limits
+    are met for t = max ((width / (limit - value))^2) over the measures. `bounds` has one (number of measures,
+    2) array per candidate, with columns (bound, value); `rows` is the number of rows in the hold-out.
     """
-    limit = target.allowance
-    bound, value = min(found.max(axis=0).tolist() for found in bounds)
+    limits = np.array([metric.allowance(limit) for metric, limit in target.statements])
+    closest = min(bounds, key=lambda found: float((found[:, 0] / limits).max()))
+    number = int((closest[:, 0] / limits).argmax())
+    metric, (bound, value) = (
+        target.statements[number][0],
+        np.abs(target.statements[number][0].best - closest[number]),
+    )
     advice = [("limit", "raise"), ("rows", "use many more")]
-    within = [found for found in bounds if (found[:, 1] < limit).all()]
+    within = [found for found in bounds if (found[:, 1] < limits).all()]
     if within:
-        times = min(float(((b[:, 0] - b[:, 1]) / (limit - b[:, 1])).max()) ** 2 for b in within)
+        times = min(float(((b[:, 0] - b[:, 1]) / (limits - b[:, 1])).max()) ** 2 for b in within)
         more = int(np.ceil(rows * (times - 1) / HOLD_OUT))
         advice = [("rows", f"use about {more} more")]
-    condition = target.metric.condition(target.limit)
-    failed = f"No model has {condition} on new rows with probability {target.confidence:g}"
+    failed = f"No model has {target.condition} on new rows with probability {target.confidence:g}"
     best = f"The best of {len(bounds)} has a bound of {bound:.4f} ({value:.4f} on {rows} rows held out)"
-    return NoPromiseError(failed, best, advice)
+    return NoPromiseError(failed, best if len(limits) == 1 else f"{best} for {metric.name}", advice)

@@ -88,7 +88,7 @@ def search_for(problem: Problem, target: Target, row_weight: Floats | None = Non
 def target_groups(views: Any, target: Target) -> tuple[Groups, ...]:
     """Return the groups of viewpoints, by name, that a target compares."""
     kinds = [kind for kind in target.metric.weights if isinstance(kind, str)]
-    return groups_of(views, target.groups, pairs="uniform" in kinds)
+    return groups_of(views, target.groups, pairs=kinds == ["uniform"])
 
 
 def viewpoints_of(problem: Problem) -> tuple[str, ...]:
@@ -354,7 +354,7 @@ def _classes(searches: Sequence[Search], surrogates: Sequence[Any], start: Seque
         certified = all(candidate.solution.status.success for candidate in one.candidates)
         if certified and (one.rates >= least).all():
             return one
-    failed = f"No models predict every class often enough with {target.metric.condition(target.limit)}"
+    failed = f"No models predict every class often enough with {target.condition}"
     raise NotNeutralError(failed, f"The closest have {min(one.distance for one in seen):.4g}", ADVICE)
 
 

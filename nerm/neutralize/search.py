@@ -205,15 +205,16 @@ class Search:
 
     def _usable(self, table: metrics.Thresholds) -> Bools:
         """Return which thresholds are not (nearly) constant and keep the positive rates, (m,)."""
+        accurate = table.accuracy >= self.target.least_accuracy
         if not self.target.keep:
-            return np.ones(len(table.thresholds), dtype=bool)
+            return np.asarray(accurate)
         least, y, risk = [0.0, 0.0], self.problem.y > 0, self.risk_weight
         for k, among in enumerate(() if self.one_of_several else (y, ~y)):
             if min(among.sum(), risk @ among / risk.mean()) >= 1 / NEARLY:
                 least[k] = NEARLY * float(self.row_weight @ among / self.row_weight.sum())
         yes, no = table.share, 1 - table.share
         kept = (table.rates >= self.target.keep * self.before.rates).all(axis=1)
-        return np.asarray(kept & (yes > 0) & (no > 0) & (yes >= least[0]) & (no >= least[1]))
+        return np.asarray(accurate & kept & (yes > 0) & (no > 0) & (yes >= least[0]) & (no >= least[1]))
 
     def directions(self, scores: Floats) -> Floats:
         """Return the signed part of the measure that each term changes, (number of terms,)."""
@@ -251,6 +252,8 @@ class Search:
             found = collapse(candidate.scores, labels, names, weight=weight, risk_weight=self.risk_weight)
             if found is not None:
                 return found.replace("The model", which).rstrip(".")
+        if candidate.quality["accuracy"] < self.target.least_accuracy:
+            return f"the accuracy of {which} is below {self.target.least_accuracy:g}"
         after, before = candidate.rates, self.before.rates[0]
         for i in np.flatnonzero(after < self.target.keep * before).tolist():
             rates = f"{after[i]:.1%} of {self.group_names[i]}, {before[i]:.1%} without neutrality"
@@ -353,7 +356,7 @@ class Search:
         advice: Sequence[tuple[str, str]] = ADVICE
         if not any(best.etas) and best.value <= self.target.allowance:  # the limit is not the obstacle
             advice = (("class_weight", "balance"), ("sample_weight", "change"), ("lam", "lower"))
-        failed = f"No non-constant model reaches {metric.condition(self.target.limit)}"
+        failed = f"No non-constant model reaches {self.target.condition}"
         error = NotNeutralError(failed, f"{closest}, but {why}" if why else closest, advice)
         error.best = self.answer(best, pd.DataFrame(), surrogates[0])
         return error

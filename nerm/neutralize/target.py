@@ -19,7 +19,8 @@ model predicts positive for at least ten of its rows.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ import pandas as pd
 from nerm.certify.solution import Solution, Status
 from nerm.defaults import DEFAULTS
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.metrics import Metric, as_metric
+from nerm.metrics import METRICS, Metric, as_metric, together
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import as_nonnegative, as_positive, check_known
 
@@ -39,11 +40,11 @@ Prefer = str | Callable[[Floats, Floats], float]
 class Target:
     """The target of a search: limit, measure and options (see `nerm.Problem.neutralize`).
 
-    If `confidence` is given, the measure must be within the limit on new rows with that probability. If
-    `verbose`, the search prints one line per solve.
+    If `confidence` is given, the measure must be within the limit on new rows with that probability, also if
+    the shares of the groups differ by `shift`. If `verbose`, the search prints one line per solve.
     """
 
-    limit: float
+    limit: Any
     measure: Any = "calders_verwer_score"
     tol: float = 1e-6
     surrogate: Any = "auto"
@@ -53,12 +54,13 @@ class Target:
     groups: str = "each"
     confidence: float | None = None
     verbose: bool = False
+    shift: float = 0.0
 
     def __post_init__(self) -> None:
-        as_nonnegative(self.limit, "limit")
+        as_nonnegative(self.least_accuracy if self.metric.limits else self.limit, "limit")
+        as_nonnegative(self.shift, "shift")
         as_nonnegative(self.keep, "keep")
         as_positive(self.tol, "tol")
-        as_metric(self.measure)
         known, do = ("accuracy", "auc"), "Use one of these, or a function (y, scores)"
         if not callable(self.prefer) and self.prefer not in known:
             raise UnknownNameError("'prefer'", self.prefer, known, do)
@@ -72,15 +74,40 @@ class Target:
         """The tolerance of solves that are only compared: tol^(2/3), for instance 1e-4 for 1e-6."""
         return max(self.tol, float(self.tol ** (2 / 3)))
 
-    @property
+    @cached_property
     def metric(self) -> Metric:
-        """The measure as a `Metric`."""
-        return as_metric(self.measure)
+        """The measure; for several limits, the largest share of its limit that a measure uses."""
+        if not isinstance(self.limit, Mapping):
+            return as_metric(self.measure)
+        return together({name: limit for name, limit in self.limit.items() if name != "accuracy"})
+
+    @property
+    def least_accuracy(self) -> float:
+        """The smallest accuracy that is allowed."""
+        return float(self.limit.get("accuracy", 0.0)) if isinstance(self.limit, Mapping) else 0.0
 
     @property
     def allowance(self) -> float:
         """The largest distance of the measure from its best value."""
-        return self.metric.allowance(self.limit)
+        return 1.0 if self.metric.limits else self.metric.allowance(self.limit)
+
+    @property
+    def statements(self) -> tuple[tuple[Metric, float], ...]:
+        """Every measure with its limit, the accuracy last."""
+        floor = ((METRICS["accuracy"], self.least_accuracy),) if self.least_accuracy else ()
+        return (self.metric.limits or ((self.metric, self.limit),)) + floor
+
+    @property
+    def condition(self) -> str:
+        """The limits, as text."""
+        return " and ".join(metric.condition(limit) for metric, limit in self.statements)
+
+    def tightened(self, share: float) -> "Target":
+        """Return the target with limits that allow only this share of the distances."""
+        tight = {m.name: m.best + share * (limit - m.best) for m, limit in self.statements if m.weights}
+        if not self.metric.limits:
+            return replace(self, limit=next(iter(tight.values())))
+        return replace(self, limit=tight | {"accuracy": self.least_accuracy})
 
 
 @dataclass(frozen=True, eq=False)

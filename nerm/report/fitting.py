@@ -19,7 +19,7 @@ from nerm.estimators.design import TrainingRows, as_atom
 from nerm.estimators.limits import held_out
 from nerm.metrics import Metric, as_metric, moved_by
 from nerm.model.expressions import Neutrality, Risk
-from nerm.neutralize import best_surrogate
+from nerm.neutralize import Target, best_surrogate
 from nerm.splitting import hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask
@@ -183,7 +183,7 @@ class Training:
             return ones > 0
         codes = (self.task.y > 0).astype(int)
         given = TrainingRows(np.empty((len(codes), 0)), codes, self.task.terms, ones, ones)
-        return ~held_out(given, as_metric(self.settings.measure))
+        return ~held_out(given, Target(0.0, self.settings.measure))
 
     @cached_property
     def coded(self) -> tuple[Recipe, Matrix, tuple[str, ...]]:

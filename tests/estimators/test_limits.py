@@ -15,8 +15,9 @@ from sklearn.preprocessing import StandardScaler
 
 import nerm
 from nerm.errors import InvalidInputError
-from nerm.estimators.limits import held_out, no_promise
-from nerm.metrics import as_metric
+from nerm.estimators.design import TrainingRows
+from nerm.estimators.limits import HeldOut, held_out, no_promise
+from nerm.metrics import METRICS
 from nerm.neutralize import Target
 from nerm.splitting import hold_out
 
@@ -156,6 +157,176 @@ def test_promises_hold_in_a_thousand_draws(measure):
     assert broken <= 0.2 * kept
 
 
+BOTH = {"calders_verwer_score": 0.6, "equal_opportunity_difference": 0.7, "accuracy": 0.4}
+
+
+def broken_promises(draws, n=400, shift=0.0, limit=BOTH):
+    """Return how many of the promises about several measures a population breaks, and how many were given.
+
+    With a shift, the shares of four groups in the population are moved by as much, in four directions.
+    """
+    X, y, v = data(998, n=40_000)
+    w = np.where(X[:, 3] + 0.5 * X[:, 1] > 0, 1, -1)
+    cells = 2 * (v > 0) + (w > 0)
+    shares = np.bincount(cells) / len(cells)
+    moves = (
+        [np.zeros(4)]
+        if not shift
+        else [shift * np.array(m) for m in ([1, -1, 0, 0], [0, 0, -1, 1], [-1, 0, 1, 0])]
+    )
+    weights = [((shares + move) / shares)[cells] for move in moves]
+    given = broken = 0
+    for seed in range(draws):
+        rows = data(seed, n=n)
+        other = np.where(rows[0][:, 3] + 0.5 * rows[0][:, 1] > 0, 1, -1)
+        model = nerm.NERMClassifier(
+            "logistic", "squared-l2", "logistic", lam=1e-2, limit=limit, confidence=0.8, shift=shift, tol=1e-4
+        )
+        try:
+            model.fit(rows[0], rows[1], viewpoint={"v": rows[2], "w": other} if shift else rows[2])
+        except nerm.NotNeutralError:
+            continue
+        given, positive, yes = given + 1, model.decision_function(X) > 0, y == "yes"
+        bound = {one.measure: one.bound for one in (model.promise_, *model.promise_.also)}
+        kept = True
+        for s in weights:
+
+            def apart(among, s=s, positive=positive):
+                sides = [(v if name == "v" else w) > 0 for name in ("v", "w")[: 2 if shift else 1]]
+                rates = [
+                    [np.average(positive[among & side], weights=s[among & side]) for side in (one, ~one)]
+                    for one in sides
+                ]
+                return max(abs(a - b) for a, b in rates)
+
+            kept &= apart(np.ones(len(y), dtype=bool)) <= bound["calders_verwer_score"]
+            kept &= apart(yes) <= bound["equal_opportunity_difference"]
+            kept &= np.average(positive == yes, weights=s) >= bound["accuracy"]
+        broken += not kept
+    return broken, given
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("shift", [0.0, 0.05])
+def test_promises_about_several_measures_hold(shift):
+    limit = BOTH if not shift else dict.fromkeys(BOTH, 0.9) | {"accuracy": 0.2}
+    broken, given = broken_promises(6, shift=shift, limit=limit)
+    assert given >= 3
+    assert broken <= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shift", [0.0, 0.05])
+def test_promises_about_several_measures_hold_in_a_thousand_draws(shift):
+    limit = BOTH if not shift else dict.fromkeys(BOTH, 0.9) | {"accuracy": 0.2}
+    broken, given = broken_promises(1000, shift=shift, limit=limit)
+    assert given >= 500
+    assert broken <= 0.2 * given
+
+
+def drawn(rng, rates, shares, m):
+    """Draw m rows of two viewpoints, their labels and decisions; `rates` is P(f > 0) by cell and label."""
+    cells = rng.choice(4, m, p=shares)
+    codes = (rng.random(m) < 0.3 + 0.1 * cells).astype(int)
+    positive = rng.random(m) < rates[cells, codes]
+    views = {"v": np.where(cells > 1, 1.0, -1.0), "w": np.where(cells % 2, 1.0, -1.0)}
+    rows = TrainingRows(np.empty((m, 0)), codes, views, np.ones(m), np.ones(m))
+    return rows, np.where(positive, 1.0, -1.0)[:, None]
+
+
+def values_under(rates, shares):
+    """Return the differences in positive rates and in true positive rates, C_sgn and the error, by hand."""
+    label = 0.3 + 0.1 * np.arange(4)
+    mass = shares[:, None] * np.column_stack([1 - label, label])
+    sides = [np.arange(4) > 1, np.arange(4) % 2 == 1]
+    parity = max(abs(np.diff([(mass * rates)[k].sum() / mass[k].sum() for k in (a, ~a)])[0]) for a in sides)
+    chance = max(
+        abs(np.diff([(mass * rates)[k, 1].sum() / mass[k, 1].sum() for k in (a, ~a)])[0]) for a in sides
+    )
+    agree = max(abs(2 * ((mass * rates)[a].sum() + (mass * (1 - rates))[~a].sum()) - 1) for a in sides)
+    wrong = (mass[:, 0] * rates[:, 0]).sum() + (mass[:, 1] * (1 - rates[:, 1])).sum()
+    return {
+        "calders_verwer_score": parity,
+        "equal_opportunity_difference": chance,
+        "neutrality_risk": agree,
+        "accuracy": wrong,
+    }
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.1])
+def test_the_bounds_of_a_hold_out_hold_as_often_as_they_say(shift):
+    """Draw hold-outs of one fixed predictor; compare each bound with the value computed from probabilities."""
+    rng, delta = np.random.default_rng(3), 0.2
+    rates = np.array([[0.2, 0.5], [0.3, 0.6], [0.1, 0.7], [0.5, 0.9]])
+    shares = np.array([0.35, 0.25, 0.25, 0.15])
+    broken = dict.fromkeys(values_under(rates, shares), 0)
+    for _ in range(60):
+        rows, scores = drawn(rng, rates, shares, 400)
+        seen = np.bincount(2 * (rows.viewpoints["v"] > 0) + (rows.viewpoints["w"] > 0)) / 400
+        target = Target({"calders_verwer_score": 0.1}, confidence=0.8, shift=shift)
+        held = HeldOut.of(rows, np.arange(400), np.arange(0), target)
+        corners = [
+            np.clip(seen + shift * np.array(m), 0, 1) for m in ([1, -1, 0, 0], [-1, 0, 0, 1], [0, 1, -1, 0])
+        ]
+        for name in broken:
+            if shift:
+                truth = max(values_under(rates, q)[name] for q in corners)
+            else:
+                truth = values_under(rates, shares)[name]
+            broken[name] += truth > held.bound(METRICS[name], [1], scores, delta)[0]
+    assert max(broken.values()) <= 60 * delta + 3 * np.sqrt(60 * delta * (1 - delta)), broken
+
+
+def test_the_worst_mixture_is_that_of_a_grid():
+    rng = np.random.default_rng(0)
+    for total in ((0.0, np.inf), (1.0, 1.0), (0.5, 0.8)):
+        values = rng.random(3)
+        low, high = np.array([0.1, 0.2, 0.0]), np.array([0.6, 0.5, 0.3])
+        sides = [np.linspace(a, b, 41) for a, b in zip(low, high, strict=True)]
+        q = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 3)
+        sums = q.sum(axis=1)
+        q = q[(sums >= total[0] - 0.01) & (sums <= total[1] + 0.01)]
+        best = (q @ values / q.sum(axis=1)).max()
+        assert nerm.bounds.worst_mixture(values, low, high, total) == pytest.approx(best, abs=0.02)
+    assert nerm.bounds.worst_mixture([0.3], [0.1], [0.5]) == pytest.approx(0.3)
+
+
+def test_several_limits_are_met_together_and_said():
+    X, y, v = data(1, n=600)
+    limit = {"calders_verwer_score": 0.05, "equal_opportunity_difference": 0.08, "accuracy": 0.6}
+    model = nerm.NERMClassifier("logistic", "squared-l2", "logistic", lam=1e-3, limit=limit)
+    f = model.fit(X, y, viewpoint=v).decision_function(X)
+    yes = y == "yes"
+    assert abs(difference(f, v)) <= 0.05 + 1e-12
+    assert abs(difference(f[yes], v[yes])) <= 0.08 + 1e-12
+    assert model.score(X, y) >= 0.6
+    both = max(abs(difference(f, v)) / 0.05, abs(difference(f[yes], v[yes])) / 0.08)
+    assert abs(model.neutrality_) == pytest.approx(both)
+    with pytest.raises(nerm.NotNeutralError, match=r"accuracy >= 0\.99"):
+        clone(model).set_params(limit=limit | {"accuracy": 0.99}).fit(X, y, viewpoint=v)
+    with pytest.raises(InvalidInputError, match="must have positive distances of measures made of rates"):
+        clone(model).set_params(limit={"normalized_prejudice_index": 0.1}).fit(X, y, viewpoint=v)
+    with pytest.raises(InvalidInputError, match="'shift' must come with a confidence"):
+        clone(model).set_params(shift=0.1).fit(X, y, viewpoint=v)
+
+
+def test_a_promise_about_several_measures_says_all(tmp_path):
+    X, y, v = data(3, n=1500)
+    limit = {"calders_verwer_score": 0.3, "selection_rate_ratio": 0.3, "accuracy": 0.5}
+    model = nerm.NERMClassifier(
+        "logistic", "squared-l2", "logistic", lam=1e-3, limit=limit, confidence=0.9, shift=0.1, tol=1e-4
+    ).fit(X, y, viewpoint=v)
+    text = str(model.promise_)
+    for part in ("with probability 0.9", "selection_rate_ratio of new rows is at least", "differs by 0.1"):
+        assert part in text
+    assert [one.measure for one in model.promise_.also] == ["selection_rate_ratio", "accuracy"]
+    assert 0.5 <= model.promise_.also[1].bound <= model.promise_.also[1].measured
+    model.save(tmp_path / "m.nerm")
+    assert nerm.load(tmp_path / "m.nerm").promise_ == model.promise_
+    with pytest.raises(nerm.NoPromiseError, match="for accuracy"):
+        clone(model).set_params(limit=limit | {"accuracy": 0.8}).fit(X, y, viewpoint=v)
+
+
 BAD = {
     "'confidence' must come with a limit. Got 0.9 and no limit": {"limit": None, "confidence": 0.9},
     "'confidence' must be between 0 and 1. Got 1.5": {"confidence": 1.5},
@@ -223,7 +394,7 @@ def test_what_a_measure_conditions_on_is_not_cut_by_the_hold_out():
     rows = SimpleNamespace(codes=codes, viewpoints={"v": v}, sample_weight=np.ones(400))
 
     def held(measure, of=rows):
-        return held_out(of, as_metric(measure))
+        return held_out(of, Target(0.1, measure))
 
     assert held("calders_verwer_score")[v > 0].sum() == round(0.3 * (v > 0).sum())
     for cell in ((v > 0) & (codes == 1), (v < 0) & (codes == 1), (v < 0) & (codes == 0)):
@@ -278,7 +449,8 @@ def test_a_hold_out_without_a_group():
 
 
 def test_how_many_more_rows():
-    target = Target(0.1, "equalized_odds_difference", confidence=0.9)
+    limits = {"equal_opportunity_difference": 0.1, "predictive_equality_difference": 0.1}
+    target = Target(limits, confidence=0.9)
     # Two statements: 0.02 + 0.16 needs 4 times the rows, 0.08 + 0.06 needs 9 times; a candidate beyond the
     # limit none.
     judged = [np.array([[0.18, 0.02], [0.14, 0.08]]), np.array([[0.2, 0.12], [0.14, 0.08]])]
@@ -312,4 +484,4 @@ def test_the_hold_out_is_a_share_also_where_groups_are_tiny():
     views = {name: rng.choice([-1.0, 1.0], 300) for name in "abcdefgh"}  # 512 cells for 300 rows
     rows = SimpleNamespace(codes=rng.integers(0, 2, 300), viewpoints=views, sample_weight=np.ones(300))
     for measure in MEASURES:
-        assert 80 <= held_out(rows, as_metric(measure)).sum() <= 100
+        assert 80 <= held_out(rows, Target(0.1, measure)).sum() <= 100
