@@ -385,7 +385,7 @@ def holdout_rate_bound(hits: int, rows: int, *, delta: float = 0.05) -> float:
     Examples
     --------
     >>> round(holdout_rate_bound(200, 1000), 4), round(1 - holdout_rate_bound(800, 1000), 4)
-    (0.2221, 0.1794)
+    (0.222, 0.1794)
     """
     share = as_delta(delta)
     return 1.0 if hits >= rows else float(stats.beta.ppf(1.0 - share, hits + 1, rows - hits))
