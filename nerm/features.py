@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,12 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.estimators import NERMClassifier
 from nerm.estimators.design import as_viewpoint
+from nerm.metrics import as_metric
 from nerm.typing import Array, Floats, Ints
-from nerm.viewpoint import Column
+from nerm.viewpoint import Column, resolve_terms
 
 __all__ = ["LeafFeatures", "NeutralHead", "ScoreFeatures", "neutral_head"]
 
@@ -301,7 +303,7 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         The base model, fitted or not. A fitted one is kept and scores new rows; clones of it score the
         training rows.
     head : classifier, optional
-        A neutral classifier; by default NERMClassifier(loss="logistic", limit=0.02).
+        A neutral classifier; by default NERMClassifier(loss="logistic", surrogate="hinge", limit=0.02).
     columns : transformer or None
         c(x). By default the columns of X: numbers scaled, categories one-hot. `LeafFeatures(model)` and
         splines of scikit-learn are others.
@@ -348,9 +350,38 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             scores = cross_fitted(self.estimator, X, y, self.cv)
         self.scaler_ = StandardScaler().fit(scores)
         self.columns_ = self._columns(X).fit(X, y)
-        head = NERMClassifier(loss="logistic", limit=0.02) if self.head is None else clone(self.head)
-        self.head_ = head.fit(self._matrix(X, scores), y, viewpoint=viewpoint)
+        self._fit_head(X, y, self._matrix(X, scores), viewpoint)
         return self
+
+    def _fit_head(self, X: Any, y: Any, matrix: Any, viewpoint: Any) -> None:
+        """Fit the head within the limit on its own columns and, if possible, on the scores of the base model.
+
+        The base model has seen the labels of these rows, so its scores differ from the cross-fitted ones. If
+        they exceed the limit, heads are fitted within smaller limits, down to a tenth of it. If all of them
+        exceed it, the base model overfits, and the first head is kept.
+        """
+        plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
+        self.head_ = first = clone(plain).fit(matrix, y, viewpoint=viewpoint)
+        terms = resolve_terms(viewpoint, X, len(y))
+        if plain.limit is None or len(self.classes_) > 2 or len(terms) != 1:
+            return
+        metric, labels, (v,) = (
+            as_metric(plain.measure),
+            np.where(y == self.classes_[1], 1.0, -1.0),
+            terms.values(),
+        )
+        allowed, share = metric.allowance(plain.limit), 1.0
+
+        def distance() -> float:
+            return max(map(abs, metric.parts(labels, self.decision_function(X), v, np.ones(len(y)))))
+
+        with suppress(NotNeutralError):
+            while share > 0.1 and distance() > allowed:
+                share *= 0.9 * allowed / distance()
+                tighter = clone(plain).set_params(limit=metric.best + share * (plain.limit - metric.best))
+                self.head_ = tighter.fit(matrix, y, viewpoint=viewpoint)
+        if distance() > allowed:
+            self.head_ = first
 
     def _unseen(self, X: Any, y: Any, known: bool) -> Floats:
         """Return the base model's own scores; raise an error if they seem to have seen the labels.
@@ -458,6 +489,8 @@ def neutral_head(
         raise InvalidInputError(
             "'model' must be fitted", repr(model), "Call its fit(X, y), or use NeutralHead"
         )
-    head = NERMClassifier(**{"loss": "logistic", "lam": 1e-4, "limit": limit, **options})
+    head = NERMClassifier(
+        **{"loss": "logistic", "surrogate": "hinge", "lam": 1e-4, "limit": limit, **options}
+    )
     folds = (5 if np.shape(X)[0] < 20_000 else 2) if cv is None else cv
     return NeutralHead(model, head, columns, folds).fit(X, y, viewpoint=viewpoint)

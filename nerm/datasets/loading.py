@@ -116,7 +116,7 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['acs_income', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'news', 'synthetic']
+    ['acs_income', 'acs_race', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'news', 'synthetic']
     """
     return sorted(PUBLISHED)
 
@@ -136,8 +136,8 @@ def load(
     ----------
     name
         ``"synthetic"``, ``"diabetes"`` (included in scikit-learn, works offline), ``"adult"``, ``"german"``,
-        ``"bank"``, ``"dutch"``, ``"acs_income"`` (1.66 million rows) or ``"news"`` (sentences, with the
-        political side of their outlet).
+        ``"bank"``, ``"dutch"``, ``"acs_income"`` and ``"acs_race"`` (1.66 million rows, with sex or race as
+        the viewpoint) or ``"news"`` (sentences, with the political side of their outlet).
     coding
         ``"raw"`` (as published), ``"nominal"`` (the paper's discretised codes, NaN = missing) or
         ``"one-hot"`` (CSR). The last two learn cut points and pooled values from all rows, as the paper did;

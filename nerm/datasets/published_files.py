@@ -143,18 +143,24 @@ def _typed(about: dict[str, Any], frame: Any) -> Any:
 
 
 def read_acs_income(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return (table, source) of ACSIncome (Ding et al., 2021), from acs_income.csv or from OpenML.
+    """Return (table, source) of ACSIncome (Ding et al., 2021), from a file or from OpenML.
 
-    The features are integers or categories; one more column says whether the income is above 50,000.
+    The file is acs_income.csv, or a part of the table as the repository dssg/aequitas has it,
+    acs/acs_income_part.parquet. The features are integers or categories; one more column says whether the
+    income is above 50,000.
     """
-    where = find(about["name"], about["file"], data_home)
+    part = find("acs", "acs_income_part.parquet", data_home)
+    where = find("acs_income", about["file"], data_home) or part
     if where is None:
         frame, source = fetch_openml_frame(about, data_home), f"OpenML {about['openml']}"
     else:
-        with readable(where, "CSV"):
-            frame, source = pd.read_csv(where), f"file {about['file']}"
+        with readable(where, "CSV" if where is not part else "Parquet"):
+            frame = pd.read_csv(where) if where is not part else pd.read_parquet(where)
+            source = f"file {where.name}"
     origin, features = where or "OpenML", about["columns"][:-1]
     _check_columns(frame, [*features, "PINCP"], about, origin)
+    if frame["PINCP"].max() <= 1:  # this part has races from 0, and 1 for an income above 50,000
+        frame = frame.assign(PINCP=frame["PINCP"] * (about["income_above"] + 1), RAC1P=frame["RAC1P"] + 1)
     numbers = frame[features].apply(pd.to_numeric, errors="coerce")
     for row, j in np.argwhere((numbers % 1 != 0).to_numpy())[:1]:  # true for nan
         must, got = f"{features[j]!r} of {origin} must hold whole numbers", repr(frame[features[j]].iloc[row])
@@ -225,4 +231,4 @@ def _check_columns(frame: Any, columns: list[str], about: dict[str, Any], where:
 
 
 #: The readers of data sets that are no UCI tables, by name; `read_uci` reads the others.
-READERS = {"acs_income": read_acs_income, "dutch": read_dutch, "news": read_news}
+READERS = {"acs_income": read_acs_income, "acs_race": read_acs_income, "dutch": read_dutch, "news": read_news}

@@ -316,6 +316,26 @@ def test_acs_income_from_a_file_and_from_openml_is_the_same(tmp_path, monkeypatc
     assert load("acs_income", "one-hot", data_home=tmp_path).X.shape[0] == len(served)
 
 
+def test_a_part_of_acs_income_has_the_codes_of_the_whole(tmp_path, monkeypatch):
+    """A published part counts races from 0 and has 1 for an income above 50,000."""
+    pytest.importorskip("pyarrow")
+    monkeypatch.delenv("NERM_DATA", raising=False)
+    whole = acs_frame()
+    whole.to_csv(tmp_path / "acs_income.csv", index=False)
+    expected = {name: load(name, data_home=tmp_path) for name in ("acs_income", "acs_race")}
+    part = tmp_path / "other" / "acs"
+    part.mkdir(parents=True)
+    coded = whole.assign(PINCP=(whole["PINCP"] > 50000).astype(int), RAC1P=whole["RAC1P"] - 1)
+    coded.to_parquet(part / "acs_income_part.parquet")
+    for name, data in expected.items():
+        found = load(name, data_home=tmp_path / "other")
+        np.testing.assert_array_equal(found.y, data.y)
+        np.testing.assert_array_equal(found.viewpoint, data.viewpoint)
+        assert found.X.astype(str).equals(data.X.astype(str))
+        assert found.source == "file acs_income_part.parquet"
+    np.testing.assert_array_equal(expected["acs_race"].viewpoint, np.where(whole["RAC1P"] == 1, 1, -1))
+
+
 def test_acs_income_that_is_another_table_is_refused(tmp_path):
     path = tmp_path / "acs_income.csv"
     acs_frame().drop(columns="SEX").to_csv(path, index=False)
@@ -341,7 +361,7 @@ def test_acs_income_that_is_another_table_is_refused(tmp_path):
         (
             ("iris",),
             {},
-            "'name' must be one of 'acs_income', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'news', "
+            "'name' must be one of 'acs_income', 'acs_race', 'adult', 'bank', 'diabetes', 'dutch', 'german', 'news', "
             "'synthetic'. "
             "Got 'iris'. Use one of these names.",
         ),

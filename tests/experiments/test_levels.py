@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from nerm import plots
-from nerm.experiments import LEVEL_METHODS, METHODS, Fit, Fold, level_means, levels, read, tradeoff
+from nerm.experiments import LEVEL_METHODS, METHODS, Fit, Fold, acs, level_means, levels, read, tradeoff
 from nerm.experiments.levels import Brought
 from nerm.experiments.tradeoff import measures
 from tests.conftest import make_data
@@ -138,7 +138,7 @@ def test_a_run_that_was_cut_goes_on_to_the_same_table(tmp_path):
 def test_every_method_runs():
     pytest.importorskip("fairlearn", reason="needs fairlearn, the extra [compare]")
     table = levels("diabetes", limits=0.1, lam=10.0, repetitions=1, folds=2)
-    assert set(table.method) == set(LEVEL_METHODS)
+    assert set(table.method) == set(LEVEL_METHODS) - {"head", "boosted-thresholds"}
     assert (table.status != "failed").all(), table.reason.unique()
     assert set(table[table.method == "exp-gradient"].measure) == {"calders_verwer_score"}
     assert (table[(table.method == "nerm")].status == "ok").all()
@@ -188,3 +188,12 @@ def test_bad_tables_and_panels():
         plots.level_panel(table, measure="neutrality_risk")
     with pytest.raises(ValueError, match=r"'quality' must be one of 'accuracy', 'auc'. Got 'loss'."):
         plots.level_panel(table, quality="loss")
+
+
+def test_a_neutral_head_reaches_its_limit():
+    """The head and the boosted trees with group thresholds are methods like the others, by name."""
+    table = acs("diabetes", ["head", "boosted-thresholds", "nerm"], limits=0.1, lam=1.0, folds=2, repetitions=1)  # fmt: skip
+    assert set(table["method"]) == {"head", "boosted-thresholds", "nerm"}
+    assert (table["measure"] == "calders_verwer_score").all()
+    assert table.groupby("method")["sees_group"].first().to_dict() == {"boosted-thresholds": True, "head": False, "nerm": False}  # fmt: skip
+    assert set(table["status"]) <= {"ok", "collapsed"}, table[["method", "status", "reason"]].to_string()

@@ -146,7 +146,7 @@ def test_a_head_is_neutral_and_better_than_a_line():
     """The base model knows the interaction, which no linear model on X can."""
     X, y, v = rows(3000)
     train, test = slice(0, 2000), slice(2000, None)
-    base = RandomForestClassifier(100, min_samples_leaf=5, random_state=0).fit(X[train], y[train])
+    base = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=8).fit(X[train], y[train])
     model = neutral_head(base, X[train], y[train], v[train], limit=0.05)
     line = nerm.NERMClassifier(loss="logistic", lam=1e-4, limit=0.05).fit(
         X[train], y[train], viewpoint=v[train]
@@ -154,6 +154,8 @@ def test_a_head_is_neutral_and_better_than_a_line():
     assert model.base_ is base
     assert abs(model.head_.neutrality_) <= 0.05
     assert model.head_.certificate_.relative_gap < 1e-5
+    yes = model.predict(X[train]) == "yes"  # by the base model itself, which has seen these labels
+    assert abs(yes[v[train] == "a"].mean() - yes[v[train] == "b"].mean()) <= 0.05
     assert model.score(X[test], y[test]) > line.score(X[test], y[test]) + 0.04
     yes = model.predict(X[test]) == "yes"
     assert abs(yes[v[test] == "a"].mean() - yes[v[test] == "b"].mean()) < 0.12
