@@ -67,13 +67,13 @@ from nerm.validation import (
 CHECKS: dict[str, Any] = {"accept_sparse": "csr", "dtype": np.float64, "order": "C"}
 
 
-class NeutralClassifier(ClassifierMixin, BaseEstimator):
-    """Base class of the neutral classifiers: fit, predict, explain, save.
+class NeutralModel(BaseEstimator):
+    """The parts that neutral classifiers and regressors share: parameters, rows, kernel, scores, files.
 
     A subclass defines the loss, the regularizer and the surrogate in `_atoms`.
     """
 
-    sum_form: ClassVar[bool]
+    sum_form: ClassVar[bool] = False
     _features: Any = None  # for chunks of tables: the function from a DataFrame to a feature matrix
 
     @abstractmethod
@@ -82,8 +82,144 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def _scale(self) -> float:
-        """The factor from the mean form to the classifier's own form: S for the sum form, else 1."""
+        """The factor from the mean form to the model's own form: S for the sum form, else 1."""
         return self.total_weight_ if self.sum_form else 1.0
+
+    def _set_kernel(self, X: Matrix, weight: Floats, total: float) -> None:
+        """Set the kernel, with parameters computed from the weighted rows, and the total weight S.
+
+        The kernel is None if it is linear.
+        """
+        kernel = self.kernel
+        if isinstance(kernel, str) and kernel in kernels.names():
+            cls = kernels.names()[kernel]
+            kernel = cls(**{f.name: getattr(self, f.name) for f in fields(cls) if hasattr(self, f.name)})
+        kernel = kernels.resolve(kernel)
+        self.kernel_ = None if isinstance(kernel, kernels.Linear) else kernel.fitted(X, weight)
+        self.total_weight_ = total
+
+    def _objective(self, weights: Mapping[str, Any]) -> Objective:
+        """Return Risk + lam Omega + sum_k eta_k Neutrality_k in mean form.
+
+        `weights` holds the neutrality weights of each viewpoint by its name. Each entry is the name of
+        weights (`nerm.weights`) or an (n,) array.
+        """
+        loss, regularizer, surrogate, lam = self._atoms()
+        objective = Risk(loss) + lam / self._scale * regularizer
+        for name, eta in design.as_eta(self.eta, list(weights)).items():
+            to = None if list(weights) == [viewpoints.DEFAULT] else name
+            objective += eta * Neutrality(surrogate, to=to, weights=weights[name])
+        return objective
+
+    def _pairwise(self) -> bool:
+        kernel = getattr(self, "kernel", None)
+        return getattr(kernel, "name", kernel) == "precomputed"
+
+    def _matrix(self, X: Any, *y: Any) -> Any:
+        """Validate X with scikit-learn; return a float matrix without the dropped columns.
+
+        `fit` also passes the labels, and gets the pair (matrix, labels). Later calls compare the columns with
+        those seen in `fit`; a DataFrame need not have the dropped columns.
+        """
+        with integers_that_fit("X"):
+            if not self.dropped_columns_:
+                return validate_data(self, X, *y, reset=bool(y), **CHECKS)
+            names = getattr(self, "feature_names_in_", None)
+            if names is None or list(getattr(X, "columns", ())) != names[self._kept_columns()].tolist():
+                validate_data(self, X, *y, reset=bool(y), skip_check_array=True)
+                columns = X.tocsr() if sp.issparse(X) else np.asarray(X)
+                X = (X.iloc if hasattr(X, "iloc") else columns)[:, self._kept_columns()]
+            if y:
+                return check_X_y(X, *y, estimator=self, **CHECKS)
+            return check_array(X, estimator=self, input_name="X", **CHECKS)
+
+    def _scores(self, X: Any) -> Floats:
+        """Return the scores of the rows of X, (n, number of problems)."""
+        check_is_fitted(self, "solutions_")
+        matrix = self._matrix(as_pandas(X))
+        if self.kernel_ is None:
+            return np.asarray(matrix @ self.coef_[:, self._kept_columns()].T) + self.intercept_
+        if not len(self.support_):
+            return np.tile(self.intercept_, (matrix.shape[0], 1))
+        support = self.support_
+        values = matrix[:, support] if self._pairwise() else self.kernel_(matrix, self.support_vectors_)
+        return np.asarray(values @ self.dual_coef_.T) + self.intercept_
+
+    def _keep_solutions(self, rows: TrainingRows, places: Ints, solutions: list[Solution]) -> None:
+        """Set the coefficients; of the training rows, only support vectors are stored.
+
+        Warn if a solution is not certified, and raise an error if there is none.
+        """
+        for solution in solutions:
+            status, stats = solution.status, solution.stats
+            if status is Status.FAILED:
+                claim = f"{status.sentence} Solver {stats.solver!r} claims {stats.claim!r}."
+                raise NotSolvedError(f"{claim} Scale the features, raise lam, or try another solver.")
+            if not status.success:
+                gap = f"relative gap {solution.certificate.relative_gap:.2e}, tolerance {solution.tol:g}"
+                advice = "Scale the features, raise lam or tol, or try another solver."
+                text = f"{status.sentence} Certified {gap}. {advice}"
+                warnings.warn(text, ConvergenceWarning, stacklevel=5)
+        self.intercept_ = np.array([solution.intercept for solution in solutions], dtype=float)
+        self.n_iter_ = max(solution.stats.iterations or 1 for solution in solutions)
+        # The one-vs-rest objective is the sum of the binary objectives, so the certificates are added.
+        self.certificate_ = reduce(add, (solution.certificate for solution in solutions)).times(self._scale)
+        coefs = np.vstack([solution.coef for solution in solutions])
+        if self.kernel_ is None:
+            self.coef_ = np.zeros((len(coefs), self.n_features_in_))
+            self.coef_[:, self._kept_columns()] = coefs
+        else:
+            used = np.flatnonzero((coefs != 0).any(axis=0))
+            self.support_, self.dual_coef_ = places[used], coefs[:, used]
+            self.support_vectors_ = rows.X[:0] if self._pairwise() else rows.X[used]
+
+    def _kept_columns(self) -> Array:
+        return np.delete(np.arange(self.n_features_in_), list(self.dropped_columns_))
+
+    def save(self, path: Any) -> None:
+        """Write the fitted model to one file; `nerm.load(path)` reads it.
+
+        The file does not use pickle and contains no training rows except support vectors.
+        """
+        from nerm.io import save
+
+        check_is_fitted(self, "solutions_")
+        save(self, path)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with deep=True also those of atoms and kernels, such as loss__width."""
+        params = super().get_params(deep=deep)
+        for name, value in list(params.items()) if deep else ():
+            for parameter in design.parameters_of(value):
+                params[f"{name}__{parameter}"] = getattr(value, parameter)
+        return params
+
+    def set_params(self, **params: Any) -> Any:
+        """Set parameters; for instance loss__width=0.1 replaces the loss by one with width 0.1."""
+        nested = {key: params.pop(key) for key in list(params) if "__" in key}
+        super().set_params(**params)
+        for key, value in nested.items():
+            name, _, parameter = key.partition("__")
+            check_known(name, "a parameter", self.get_params(deep=False))
+            old = getattr(self, name)
+            if isinstance(old, str):
+                old = kernels.resolve(old) if name == "kernel" else design.as_atom(old, name)
+            known = design.parameters_of(old)
+            if parameter not in known:
+                must = f"a parameter of {name!r} must be one of {known}"
+                raise InvalidInputError(must, repr(parameter), f"{old!r} has no other parameters")
+            setattr(self, name, replace(old, **{parameter: value}))
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.pairwise = self._pairwise()
+        return tags
+
+
+class NeutralClassifier(ClassifierMixin, NeutralModel):
+    """Base class of the neutral classifiers: fit, predict, explain, save."""
 
     def fit(
         self,
@@ -218,32 +354,6 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
 
     # --- the problem ------------------------------------------------------------------------------
 
-    def _set_kernel(self, X: Matrix, weight: Floats, total: float) -> None:
-        """Set the kernel, with parameters computed from the weighted rows, and the total weight S.
-
-        The kernel is None if it is linear.
-        """
-        kernel = self.kernel
-        if isinstance(kernel, str) and kernel in kernels.names():
-            cls = kernels.names()[kernel]
-            kernel = cls(**{f.name: getattr(self, f.name) for f in fields(cls) if hasattr(self, f.name)})
-        kernel = kernels.resolve(kernel)
-        self.kernel_ = None if isinstance(kernel, kernels.Linear) else kernel.fitted(X, weight)
-        self.total_weight_ = total
-
-    def _objective(self, weights: Mapping[str, Any]) -> Objective:
-        """Return Risk + lam Omega + sum_k eta_k Neutrality_k in mean form.
-
-        `weights` holds the neutrality weights of each viewpoint by its name. Each entry is the name of
-        weights (`nerm.weights`) or an (n,) array.
-        """
-        loss, regularizer, surrogate, lam = self._atoms()
-        objective = Risk(loss) + lam / self._scale * regularizer
-        for name, eta in design.as_eta(self.eta, list(weights)).items():
-            to = None if list(weights) == [viewpoints.DEFAULT] else name
-            objective += eta * Neutrality(surrogate, to=to, weights=weights[name])
-        return objective
-
     def _problem(self, rows: TrainingRows, positive: int, like: Problem | None = None) -> Problem:
         """Return the binary problem of the class with index `positive` against the rest.
 
@@ -265,30 +375,6 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             divisor=self.total_weight_,
             checked=True,
         )
-
-    # --- the data ---------------------------------------------------------------------------------
-
-    def _pairwise(self) -> bool:
-        kernel = getattr(self, "kernel", None)
-        return getattr(kernel, "name", kernel) == "precomputed"
-
-    def _matrix(self, X: Any, *y: Any) -> Any:
-        """Validate X with scikit-learn; return a float matrix without the dropped columns.
-
-        `fit` also passes the labels, and gets the pair (matrix, labels). Later calls compare the columns with
-        those seen in `fit`; a DataFrame need not have the dropped columns.
-        """
-        with integers_that_fit("X"):
-            if not self.dropped_columns_:
-                return validate_data(self, X, *y, reset=bool(y), **CHECKS)
-            names = getattr(self, "feature_names_in_", None)
-            if names is None or list(getattr(X, "columns", ())) != names[self._kept_columns()].tolist():
-                validate_data(self, X, *y, reset=bool(y), skip_check_array=True)
-                columns = X.tocsr() if sp.issparse(X) else np.asarray(X)
-                X = (X.iloc if hasattr(X, "iloc") else columns)[:, self._kept_columns()]
-            if y:
-                return check_X_y(X, *y, estimator=self, **CHECKS)
-            return check_array(X, estimator=self, input_name="X", **CHECKS)
 
     def _class_weights(self, codes: Array, s: Array) -> Array:
         """Store the class weights, and return one weight per class, (number of classes,).
@@ -328,16 +414,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         found : list of Neutralized
             If a limit was given, the result of the search for each binary problem; otherwise empty.
         """
-        for solution in solutions:
-            status, stats = solution.status, solution.stats
-            if status is Status.FAILED:
-                claim = f"{status.sentence} Solver {stats.solver!r} claims {stats.claim!r}."
-                raise NotSolvedError(f"{claim} Scale the features, raise lam, or try another solver.")
-            if not status.success:
-                gap = f"relative gap {solution.certificate.relative_gap:.2e}, tolerance {solution.tol:g}"
-                advice = "Scale the features, raise lam or tol, or try another solver."
-                text = f"{status.sentence} Certified {gap}. {advice}"
-                warnings.warn(text, ConvergenceWarning, stacklevel=4)
+        self._keep_solutions(rows, places, solutions)
         weights: tuple[Any, ...] = (self.weights,)
         if found:
             weights = Target(self.limit, self.measure).metric.weights
@@ -346,20 +423,8 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             labels = self.classes_[-len(found) :]
             traces = [one.trace.assign(label=label) for label, one in zip(labels, found, strict=True)]
             self.trace_ = pd.concat(traces, ignore_index=True)
-        self.intercept_ = np.array([solution.intercept for solution in solutions], dtype=float)
-        self.n_iter_ = max(solution.stats.iterations or 1 for solution in solutions)
-        # The one-vs-rest objective is the sum of the binary objectives, so the certificates are added.
-        self.certificate_ = reduce(add, (solution.certificate for solution in solutions)).times(self._scale)
         self._facts = [self._facts_of(solution, rows) if len(places) else {} for solution in solutions]
         self.solutions_ = tuple(design.kept(one, weights * len(one.problem.etas)) for one in solutions)
-        coefs = np.vstack([solution.coef for solution in solutions])
-        if self.kernel_ is None:
-            self.coef_ = np.zeros((len(coefs), self.n_features_in_))
-            self.coef_[:, self._kept_columns()] = coefs
-        else:
-            used = np.flatnonzero((coefs != 0).any(axis=0))
-            self.support_, self.dual_coef_ = places[used], coefs[:, used]
-            self.support_vectors_ = rows.X[:0] if self._pairwise() else rows.X[used]
         self.collapse_ = self._collapse(rows, solutions, bool(len(places)))
 
     def _collapse(self, rows: TrainingRows, solutions: list[Solution], in_memory: bool) -> str | None:
@@ -410,9 +475,6 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         names = dict.fromkeys(viewpoint_of(term, solution.problem.viewpoints) for term in terms)
         return {name: replace(solution.fit_facts(name), learned=learned) for name in names}
 
-    def _kept_columns(self) -> Array:
-        return np.delete(np.arange(self.n_features_in_), list(self.dropped_columns_))
-
     # --- prediction -------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Array:
@@ -424,15 +486,7 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "solutions_")
         if is_lazy(X):
             return lazily(X, self.decision_function, float, self._features)
-        matrix = self._matrix(as_pandas(X))
-        if self.kernel_ is None:
-            scores = np.asarray(matrix @ self.coef_[:, self._kept_columns()].T) + self.intercept_
-        elif not len(self.support_):
-            scores = np.tile(self.intercept_, (matrix.shape[0], 1))
-        else:
-            support = self.support_
-            values = matrix[:, support] if self._pairwise() else self.kernel_(matrix, self.support_vectors_)
-            scores = np.asarray(values @ self.dual_coef_.T) + self.intercept_
+        scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict(self, X: Any) -> Array:
@@ -496,49 +550,6 @@ class NeutralClassifier(ClassifierMixin, BaseEstimator):
             do = "Fit again with viewpoint=... (it may be given with eta=0); files hold no training rows"
             raise InvalidInputError(must, got, do)
         return facts[_chosen(to, list(facts), "to", "viewpoint")]
-
-    def save(self, path: Any) -> None:
-        """Write the fitted model to one file; `nerm.load(path)` reads it.
-
-        The file does not use pickle and contains no training rows except support vectors.
-        """
-        from nerm.io import save
-
-        check_is_fitted(self, "solutions_")
-        save(self, path)
-
-    # --- parameters -------------------------------------------------------------------------------
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; with deep=True also those of atoms and kernels, such as loss__width."""
-        params = super().get_params(deep=deep)
-        for name, value in list(params.items()) if deep else ():
-            for parameter in design.parameters_of(value):
-                params[f"{name}__{parameter}"] = getattr(value, parameter)
-        return params
-
-    def set_params(self, **params: Any) -> Any:
-        """Set parameters; for instance loss__width=0.1 replaces the loss by one with width 0.1."""
-        nested = {key: params.pop(key) for key in list(params) if "__" in key}
-        super().set_params(**params)
-        for key, value in nested.items():
-            name, _, parameter = key.partition("__")
-            check_known(name, "a parameter", self.get_params(deep=False))
-            old = getattr(self, name)
-            if isinstance(old, str):
-                old = kernels.resolve(old) if name == "kernel" else design.as_atom(old, name)
-            known = design.parameters_of(old)
-            if parameter not in known:
-                must = f"a parameter of {name!r} must be one of {known}"
-                raise InvalidInputError(must, repr(parameter), f"{old!r} has no other parameters")
-            setattr(self, name, replace(old, **{parameter: value}))
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.pairwise = self._pairwise()
-        return tags
 
 
 def _chosen(given: Any, known: list[Any], name: str, what: str) -> Any:
