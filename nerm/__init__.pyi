@@ -65,6 +65,7 @@ from .errors import NotSolvedError as NotSolvedError
 from .errors import UnknownNameError as UnknownNameError
 from .errors import UnsupportedProblemError as UnsupportedProblemError
 from .estimators import NERMClassifier as NERMClassifier
+from .estimators import NeutralRegressor as NeutralRegressor
 from .estimators import NeutralSVC as NeutralSVC
 from .features import NeutralHead as NeutralHead
 from .features import neutral_head as neutral_head

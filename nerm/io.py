@@ -28,7 +28,7 @@ from nerm.certify.certificate import Certificate
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Solution, Stats, Status, recertified
 from nerm.errors import InvalidInputError
-from nerm.estimators import NERMClassifier, NeutralSVC
+from nerm.estimators import NERMClassifier, NeutralRegressor, NeutralSVC
 from nerm.estimators.limits import Promise
 from nerm.files import write_atomically
 from nerm.model import kernels
@@ -117,7 +117,7 @@ def load(path: Any, atoms: Mapping[str, Any] | None = None, *, max_bytes: float 
         from nerm.tables.table_model import model_of
 
         return model_of(found, path)
-    if not isinstance(found, Solution | NeutralSVC | NERMClassifier):
+    if not isinstance(found, Solution | NeutralRegressor | NeutralSVC | NERMClassifier):
         raise _unreadable(path, "a file without a solution or a model in it")
     return found
 
@@ -207,7 +207,7 @@ def _classes() -> dict[str, Mapping[str, Any]]:
         "regularizer": atoms.regularizers(),
         "kernel": kernels.names(),
         "record": {cls.__name__: cls for cls in (*records, *values, *constraints)} | {"Rows": dict},
-        "estimator": {cls.__name__: cls for cls in (NeutralSVC, NERMClassifier)},
+        "estimator": {cls.__name__: cls for cls in (NeutralRegressor, NeutralSVC, NERMClassifier)},
     }
 
 

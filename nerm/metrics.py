@@ -31,6 +31,7 @@ from nerm.viewpoint import as_numbers, as_sides
 
 __all__ = [
     "METRICS",
+    "SCORE_METRICS",
     "Metric",
     "Report",
     "best_threshold",
@@ -458,6 +459,114 @@ def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight
     """
     both = (equal_opportunity_difference, predictive_equality_difference)
     return max(abs(difference(y, scores, viewpoint, sample_weight)) for difference in both)
+
+
+#: The measures of real scores, by name: the neutrality of a regression, whose decision is the score itself.
+SCORE_METRICS: dict[str, Callable[..., float]] = {}
+
+
+def _of_scores(function: _Function) -> _Function:
+    """Register a measure of real scores; decorate it with this function."""
+    SCORE_METRICS[function.__name__] = function
+    __all__.append(function.__name__)
+    return function
+
+
+@_of_scores
+def mean_difference(scores: Any, viewpoint: Any, sample_weight: Any = None, quantiles: Any = None) -> float:
+    """Return the difference of the mean scores of two groups, mean(f | v = +1) - mean(f | v = -1).
+
+    Of more groups it is the largest absolute difference between two of them. All arguments are (n,).
+
+    Parameters
+    ----------
+    scores, viewpoint, sample_weight : (n,) arrays
+        The scores, the groups (or numbers, with `quantiles`), and the weights of the rows.
+    quantiles : int or sequence of float, optional
+        The number of equally large groups of a real-valued viewpoint, or the levels that separate them.
+
+    Examples
+    --------
+    >>> mean_difference([1.0, 2.0, 4.0, 5.0], ["a", "a", "b", "b"])
+    3.0
+    >>> mean_difference([1.0, 2.0, 4.0, 9.0], [0.1, 0.2, 0.3, 0.4], quantiles=2)
+    5.0
+    """
+    f, codes, w = _in_groups(scores, viewpoint, sample_weight, quantiles)
+    means = np.array([np.average(f[codes == k], weights=w[codes == k]) for k in range(codes.max() + 1)])
+    return float(means[1] - means[0] if len(means) == 2 else np.ptp(means))
+
+
+@_of_scores
+def correlation(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
+    """Return the correlation of the scores with the viewpoint, in [-1, 1]; 0 for constant scores.
+
+    A viewpoint of two groups is coded as -1 and +1. All arguments are (n,).
+
+    Examples
+    --------
+    >>> round(correlation([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]), 6)
+    0.8
+    """
+    f, w = _scored(scores, sample_weight)
+    v = as_numbers(viewpoint, len(f), w > 0)
+    f, v = (x - np.average(x, weights=w) for x in (f, v))
+    size = float(np.sqrt((w @ f**2) * (w @ v**2)))
+    return float(w @ (f * v)) / size if size > 0 else 0.0
+
+
+@_of_scores
+def ks_distance(scores: Any, viewpoint: Any, sample_weight: Any = None, quantiles: Any = None) -> float:
+    """Return the largest gap between the distribution functions of the scores of two groups.
+
+    This is the two-sample statistic of Kolmogorov and Smirnov, in [0, 1]; of more groups, the largest over
+    all pairs. The parameters are those of `mean_difference`.
+
+    Examples
+    --------
+    >>> ks_distance([1.0, 2.0, 3.0, 4.0], [-1, 1, -1, 1])
+    0.5
+    """
+    f, codes, w = _in_groups(scores, viewpoint, sample_weight, quantiles)
+    _, place = np.unique(f, return_inverse=True)
+    counts = np.zeros((codes.max() + 1, place.max() + 1))
+    np.add.at(counts, (codes, place), w)
+    below = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
+    return float(np.ptp(below, axis=0).max())
+
+
+def _in_groups(
+    scores: Any, viewpoint: Any, sample_weight: Any, quantiles: Any
+) -> tuple[Floats, Ints, Floats]:
+    """Return the scores, the group of each row and the weights, of the rows of positive weight."""
+    f, w = _scored(scores, sample_weight)
+    if quantiles is None:
+        values = as_values(viewpoint, len(f), "viewpoint")
+        if values.dtype.kind == "f" and len(distinct(values[w > 0], "viewpoint")) > 2:
+            must = "a viewpoint of real numbers must come with the quantiles that separate its groups"
+            raise UndefinedMeasureError(must, "none", "Pass quantiles=4, for instance, or use correlation")
+        codes = group_codes(viewpoint, len(f), w)
+    else:
+        codes = quantile_codes(as_numbers(viewpoint, len(f)), quantiles, w)
+    if codes[w > 0].max(initial=0) < 1:
+        raise UndefinedMeasureError("some rows must be of another group", "one group", "Use other rows")
+    return f[w > 0], codes[w > 0], w[w > 0]
+
+
+def quantile_codes(values: Floats, quantiles: Any, weight: Floats) -> Ints:
+    """Return the quantile group 0 .. k - 1 of each number, (n,); empty groups are left out.
+
+    >>> quantile_codes(np.array([1.0, 5.0, 2.0, 9.0]), 2, np.ones(4)).tolist()
+    [0, 1, 0, 1]
+    """
+    levels = np.asarray(quantiles, dtype=float)
+    if levels.ndim == 0:
+        levels = np.arange(1, int(levels)) / max(int(levels), 1)
+    if not (len(levels) and ((levels > 0) & (levels < 1)).all() and (np.diff(levels) > 0).all()):
+        must = "'quantiles' must be a number of groups above 1, or increasing levels between 0 and 1"
+        raise InvalidInputError(must, repr(quantiles), "Pass 4, or [0.25, 0.5, 0.75]")
+    edges = np.quantile(values[weight > 0], levels)
+    return np.unique(np.searchsorted(edges, values), return_inverse=True)[1]
 
 
 def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_weight: Any = None) -> float:

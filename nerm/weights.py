@@ -93,6 +93,27 @@ def predictive_equality_weights(y: Any, viewpoint: Any, sample_weight: Any = Non
     return _balance(viewpoint, sample_weight, y, -1)
 
 
+def conditional_weights(y: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
+    """Return weights that are balanced within each bin of y, (n,): equal treatment given y.
+
+    The bins are the labels of a classification, and five groups between quantiles of a real y (`within`).
+
+    Parameters
+    ----------
+    y, viewpoint, sample_weight : array-like of shape (n,)
+        As for `equal_opportunity_weights`; y may be real.
+
+    Examples
+    --------
+    >>> conditional_weights([0.0, 0.0, 0.0, 9.0, 9.0], [1, -1, -1, 1, -1])
+    array([1.5 , 0.75, 0.75, 1.  , 1.  ])
+    """
+    values = np.asarray(y)
+    if len(np.unique(values)) > 2:
+        values = np.searchsorted(np.quantile(values, np.arange(1, 5) / 5), values)
+    return within(values, viewpoint, sample_weight)
+
+
 def within(strata: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     """Return u_i = n_s / (2 n_{s, v_i}) for row i in stratum s, (n,): balanced within each stratum.
 
@@ -149,7 +170,7 @@ def resolve(weights: Any, y: Any, viewpoint: Any, sample_weight: Any = None) -> 
     >>> resolve("fair", None, [1, -1])
     Traceback (most recent call last):
         ...
-    nerm.errors.UnknownNameError: 'weights' must be one of 'balanced', 'equal_opportunity', ... Got 'fair'.
+    nerm.errors.UnknownNameError: 'weights' must be one of 'balanced', 'conditional', ... Got 'fair'.
     ...
     """
     if not isinstance(weights, str):

@@ -34,7 +34,7 @@ DEFERRED = {
     "chunks.source.Chunks._frames": "tables",
     "chunks.source.Chunks._files": "tables",
     "chunks.source.Chunks.features": "tables",
-    "estimators.base.NeutralClassifier.save": "io",
+    "estimators.base.NeutralModel.save": "io",
     "experiments.compare.figure": "plots",
     "io.load": "tables",
     "model.bind.on": "chunks",

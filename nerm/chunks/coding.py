@@ -171,6 +171,9 @@ class Terms:
     def kinds_weights(self, term: Neutrality, name: str) -> Floats:
         """Return the neutrality weight of each of the four kinds of rows, (4,)."""
         sizes = self.coding.kinds[name]["weight" if self.weighted else "rows"].to_numpy(dtype=float)
+        if term.weights == "conditional" and not len(self.coding.classes):
+            must = "a regression on chunks cannot have weights within bins of y"
+            raise InvalidInputError(must, "'conditional'", "Use 'balanced', or rows in memory")
         if isinstance(term.weights, str):
             return neutrality_weights.resolve(term.weights, LABELS, VIEWS, sizes)
         must = "the neutrality weights of a problem on chunks must have a name"

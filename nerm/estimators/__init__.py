@@ -1,6 +1,7 @@
-"""scikit-learn classifiers that are neutral to a viewpoint."""
+"""scikit-learn classifiers and regressors that are neutral to a viewpoint."""
 
 from nerm.estimators.classifiers import NERMClassifier, NeutralSVC
 from nerm.estimators.explanation import Explanation
+from nerm.estimators.regressor import NeutralRegressor
 
-__all__ = ["Explanation", "NERMClassifier", "NeutralSVC"]
+__all__ = ["Explanation", "NERMClassifier", "NeutralRegressor", "NeutralSVC"]

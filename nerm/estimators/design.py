@@ -24,10 +24,11 @@ from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_nonnegative
 
 
-def as_atom(value: Any, name: str) -> Any:
+def as_atom(value: Any, name: str, *, residual: bool = False) -> Any:
     """Return the atom that a parameter specifies: an atom, or the name of one.
 
-    `name` is the parameter: "regularizer" needs a regularizer, every other name a margin function.
+    `name` is the parameter: "regularizer" needs a regularizer, "loss" with `residual` a residual function,
+    and every other name a margin function.
 
     >>> as_atom("hinge", "loss"), as_atom("ramp(2)", "surrogate")
     (Hinge(), Ramp(width=2.0))
@@ -37,6 +38,8 @@ def as_atom(value: Any, name: str) -> Any:
     what, example = "a margin function", "Hinge()"
     if name == "regularizer":
         kind, known, what, example = Regularizer, atoms.regularizers(), "a regularizer", "L1()"
+    if residual:
+        known, what, example = atoms.residual_functions(), "a residual function", "AbsoluteError()"
     if isinstance(value, str):
         plain, _, argument = value.removesuffix(")").partition("(")
         try:
@@ -44,7 +47,7 @@ def as_atom(value: Any, name: str) -> Any:
         except (KeyError, ValueError):
             raise UnknownNameError(f"{name!r}", value, known) from None
         return made(*arguments)
-    if not isinstance(value, kind):
+    if not isinstance(value, kind) or residual is not getattr(value, "of_residual", False):
         must = f"{name!r} must be {what} or its name"
         raise InvalidInputError(must, repr(value), f"Pass nerm.{example}, for instance")
     return value

@@ -77,8 +77,9 @@ class Promise:
     also: tuple[Promise, ...] = ()
 
     def __str__(self) -> str:
+        ratios = {name for name, metric in METRICS.items() if metric.best}
         parts = [
-            f"the {one.measure} of new rows is at {'least' if METRICS[one.measure].best else 'most'} "
+            f"the {one.measure} of new rows is at {'least' if one.measure in ratios else 'most'} "
             f"{one.bound:.4f} (limit {one.limit:g}; {one.measured:.4f} on {one.rows} rows held out, "
             f"{one.candidates} candidates)"
             for one in (self, *self.also)
