@@ -54,6 +54,7 @@ from .certify.multipliers import Multipliers as Multipliers
 from .certify.solution import Solution as Solution
 from .certify.solution import Status as Status
 from .chunks.source import Chunks as Chunks
+from .errors import Degenerate as Degenerate
 from .errors import InvalidInputError as InvalidInputError
 from .errors import InvalidTypeError as InvalidTypeError
 from .errors import MissingPackageError as MissingPackageError

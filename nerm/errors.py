@@ -179,6 +179,19 @@ class NotSolvedError(NermError, RuntimeError):
     """
 
 
+class Degenerate(NermError, ArithmeticError):  # noqa: N818
+    """Raised if a solution has no derivative: a row is at a kink without a multiplier that keeps it there.
+
+    >>> import nerm
+    >>> objective = nerm.Risk(nerm.Hinge()) + 1.0 * nerm.SquaredL2()
+    >>> solution = objective.on([[1.0], [-1.0]], [1, -1], intercept=False).solve()  # w = 1
+    >>> solution.sensitivity("lam")
+    Traceback (most recent call last):
+        ...
+    nerm.errors.Degenerate: row 0 is at a kink, and no multiplier keeps it there
+    """
+
+
 class NearlyConstantWarning(UserWarning):
     """Warns that a fitted model is nearly constant, or that its positive rate in a group collapsed.
 

@@ -26,6 +26,8 @@ from nerm.validation import is_lazy
 
 if TYPE_CHECKING:
     from nerm.bounds import FitFacts
+    from nerm.proofs.changes import ChangeBound
+    from nerm.proofs.sensitivity import Sensitivity
 
 SECONDS = ("build_seconds", "solve_seconds", "certify_seconds")  # the times in `Stats`
 WORSE_THAN_ZERO = (
@@ -264,6 +266,66 @@ class Solution:
                 theta = float("nan") if value.theta is None else value.theta
                 found[name if name not in found else repr(weighted.term)] = theta
         return found
+
+    def without(self, rows: Any, steps: int = 3) -> ChangeBound:
+        """Bound the change of the model if rows are deleted from the training data.
+
+        Parameters
+        ----------
+        rows : indices or mask
+            The rows to delete. The objective keeps its mean form: every sum is divided by the number of the
+            other rows, and neutrality weights with a name are computed again.
+        steps : int
+            At most this number of Newton steps make the bounds tighter; 0 only evaluates the unchanged model.
+
+        Returns
+        -------
+        ChangeBound
+
+        """
+        from nerm.proofs.changes import without
+
+        return without(self, rows, steps)
+
+    def with_rows(
+        self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None, steps: int = 3
+    ) -> ChangeBound:
+        """Bound the change of the model if rows are added; see `without`.
+
+        Labels and viewpoints are coded as in training. A kernel keeps its parameters.
+        """
+        from nerm.proofs.changes import with_rows
+
+        return with_rows(self, X, y, viewpoint, sample_weight, steps)
+
+    def reweighted(self, sample_weight: Any, steps: int = 3) -> ChangeBound:
+        """Bound the change of the model if the rows have other sample weights, (n,); see `without`."""
+        from nerm.proofs.changes import reweighted
+
+        return reweighted(self, sample_weight, steps)
+
+    def sensitivity(self, parameter: str) -> Sensitivity:
+        """Return the derivative of the solution by a parameter, from its optimality conditions.
+
+        Parameters
+        ----------
+        parameter : {"eta", "lam", "sample_weight"}
+            The sum of the neutrality weights, the sum of the regularization weights, or the weight of each
+            row in the risk.
+
+        Returns
+        -------
+        Sensitivity
+
+        Raises
+        ------
+        Degenerate
+            If there is no derivative, because a row is at a kink and can leave it in one direction only.
+
+        """
+        from nerm.proofs.sensitivity import sensitivity
+
+        return sensitivity(self, parameter)
 
     def fit_facts(self, to: str | None = None) -> FitFacts:
         """Return the facts about the viewpoint `to` that `nerm.bounds.guarantee` needs."""

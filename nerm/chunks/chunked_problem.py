@@ -359,11 +359,13 @@ class ChunkedProblem:
             options["start"] = (found[-1].coef, found[-1].intercept)
         return found
 
-    def frontier(self, tol: float = 0.01, eta_range: tuple[float, float] | None = None) -> Frontier:
+    def frontier(
+        self, tol: float = 0.01, eta_range: tuple[float, float] | None = None, verbose: bool = False
+    ) -> Frontier:
         """Enclose the trade-off curve by certified solves, as `nerm.Problem.frontier` does."""
         from nerm.proofs.frontier import frontier
 
-        return frontier(self, tol, eta_range)
+        return frontier(self, tol, eta_range, verbose)
 
 
 def bind_chunks(

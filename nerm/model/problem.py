@@ -405,7 +405,9 @@ class Problem:
         width = len(problems) // len(rows)
         return [found[i : i + width] for i in range(0, len(found), width)]
 
-    def frontier(self, tol: float = 0.01, eta_range: tuple[float, float] | None = None) -> Frontier:
+    def frontier(
+        self, tol: float = 0.01, eta_range: tuple[float, float] | None = None, verbose: bool = False
+    ) -> Frontier:
         """Enclose the trade-off between regularised risk and relaxed neutrality risk by certified solves.
 
         Parameters
@@ -416,6 +418,8 @@ class Problem:
         eta_range : (float, float), optional
             The smallest and largest neutrality weight. By default all weights from 0; a problem with
             one-sided neutrality terms needs a finite range.
+        verbose : bool
+            Print one line per solve.
 
         Returns
         -------
@@ -425,7 +429,7 @@ class Problem:
         """
         from nerm.proofs.frontier import frontier
 
-        return frontier(self, tol, eta_range)
+        return frontier(self, tol, eta_range, verbose)
 
     def _penalty(self, omega: Regularizer, coef: Floats) -> float:
         """Return Omega(w); on a kernel problem 1/2 ||w||^2 is computed as 1/2 c' K c."""

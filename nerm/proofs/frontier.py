@@ -22,7 +22,9 @@ from nerm.certify.solution import Solution, Stats, certify_bounds
 from nerm.chunks.chunked_problem import ChunkedProblem
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
 from nerm.model.blocks import EPS, ObjectiveValue, objective_value, one_sided, sum_error
+from nerm.model.expressions import Neutrality
 from nerm.model.problem import Problem
+from nerm.solvers.progress import print_solve
 from nerm.solvers.registry import SolverPool
 from nerm.typing import Floats
 from nerm.validation import as_finite, as_nonnegative, as_positive, as_vector
@@ -34,7 +36,10 @@ AnyProblem = Problem | ChunkedProblem
 
 
 def frontier(
-    problem: AnyProblem, tol: float = 0.01, eta_range: tuple[float, float] | None = None
+    problem: AnyProblem,
+    tol: float = 0.01,
+    eta_range: tuple[float, float] | None = None,
+    verbose: bool = False,
 ) -> Frontier:
     """Enclose the trade-off curve by certified solves; `Problem.frontier` explains the parameters.
 
@@ -49,9 +54,10 @@ def frontier(
     if not small.is_convex:
         must = "a frontier needs a convex objective"
         raise UnsupportedProblemError(must, repr(small.objective), "Use margin functions without ramps")
-    solve = _solves(base, min(1e-6, tol / 100))
+    solve = _solves(base, verbose)
     zero = np.zeros(small.hypothesis.size)
-    floor = _floor(small)
+    at_zero = base.evaluate(zero, 0.0)
+    floor = _floor(small, at_zero, base.n)
     whole = eta_range is None
     if eta_range is None:
         if one_sided(small) or small.violation(zero, 0.0):
@@ -63,14 +69,21 @@ def frontier(
         if not low < high:
             do = "Pass the smaller weight first"
             raise InvalidInputError("'eta_range' must be two different weights", repr(eta_range), do)
-    found = Frontier(base, tol, tuple(solve(eta) for eta in [low, high][: 1 + (not whole)]), (), floor, whole)
+    fine = min(1e-6, tol / 100)
+    found = Frontier(
+        base, tol, tuple(solve(eta, fine) for eta in [low, high][: 1 + (not whole)]), (), floor, whole
+    )
     if whole:
-        found = replace(found, others=(Point(zero, 0.0, base.evaluate(zero, 0.0)),))
+        found = replace(found, others=(Point(zero, 0.0, at_zero),))
     while found.gap > tol:
         eta, neighbours = found.next_solve()
         if any(abs(eta - one) <= 1e-9 * (1 + eta) for one in found.etas):
             break  # the solves themselves are not accurate enough
-        new = solve(eta)
+        # the width of the band, which may be far less than P + eta C, sets the accuracy
+        (c, p), (d, q) = found.inner[0], found.inner[-1]
+        new = solve(
+            eta, min(fine, tol / 10 * (abs(p - q) + eta * abs(c - d)) / max(abs(p) + eta * abs(c), 1e-300))
+        )
         halves = [(0.5 * (one.coef + new.coef), 0.5 * (one.intercept + new.intercept)) for one in neighbours]
         points = [Point(*half, base.evaluate(*half)) for half in halves]
         solutions = sorted([*found.solutions, new], key=lambda one: float(one.problem.etas.sum()))
@@ -86,11 +99,11 @@ class Point(NamedTuple):
     value: ObjectiveValue
 
 
-def _solves(base: AnyProblem, tol: float) -> Callable[[float], Solution]:
-    """Return a function that solves at a weight eta, warm-started from the solves before."""
+def _solves(base: AnyProblem, verbose: bool) -> Callable[[float, float], Solution]:
+    """Return a function that solves at a weight eta to a tolerance, warm-started from the solves before."""
     pool, last = SolverPool(), list[Solution]()
 
-    def solve(eta: float) -> Solution:
+    def solve(eta: float, tol: float) -> Solution:
         if isinstance(base, ChunkedProblem):
             near = min(last, key=lambda one: abs(float(one.problem.etas.sum()) - eta), default=None)
             start = None if near is None else (near.coef, near.intercept)
@@ -101,21 +114,26 @@ def _solves(base: AnyProblem, tol: float) -> Callable[[float], Solution]:
             why = f"The solve at eta = {eta:g} has no dual bound: {found.certificate.reason}."
             raise NotSolvedError(f"{why} Add SquaredL2() to the objective.")
         last.append(found)
+        if verbose:
+            print_solve(found, f"eta {eta:.4g}")
         return found
 
     return solve
 
 
-def _floor(problem: Problem) -> float:
-    """Return a lower bound on C(f) over all f: psi(0) mean(u), or (inf psi) mean(u) for a one-sided term."""
+def _floor(problem: Problem, value: ObjectiveValue, n: int) -> float:
+    """Return a lower bound on C(f) over all f, from the objective `value` at f = 0.
+
+    It is psi(0) mean(u) for a two-sided term, by convexity, and (inf psi) mean(u) for a one-sided term.
+    """
     total = 0.0
-    for number, weighted in enumerate(problem.objective.terms):
-        blocks = [block for block in problem.blocks if block.term == number and block.side >= 0]
-        if weighted.term.kind == "neutrality" and weighted.weight:
-            (block,) = blocks
-            least = block.atom.facts.at_zero if block.side else block.atom.facts.minimum
-            total += weighted.weight * least * float(block.weights.sum()) / problem.divisor
-    return total - sum_error(problem.n) * abs(total)
+    for weighted, term in zip(problem.objective.terms, value.terms, strict=True):
+        if isinstance(weighted.term, Neutrality) and weighted.weight:
+            facts = weighted.term.surrogate.facts
+            at_zero, least = (1.0, 1.0) if term.plus is not None else (facts.at_zero, facts.minimum)
+            rest = -np.inf if least < 0 else 0.0
+            total += weighted.weight * (term.value * least / at_zero if at_zero else rest)
+    return total - sum_error(n) * abs(total) if np.isfinite(total) else -np.inf
 
 
 def _hull(x: Floats, y: Floats) -> list[int]:
@@ -287,8 +305,9 @@ class Frontier:
         """The width of the band between the two curves, relative to the extents of the curve.
 
         For every hypothesis f of the class there is a mixture of solutions whose C and P exceed C(f) and P(f)
-        by at most `gap` times the range of C and of P over the solves. (With a finite `eta_range`: for every
-        f that minimises P + eta C for some eta in it.)
+        by at most `gap` times the range of C and of P over the solves. With a finite `eta_range` less is
+        proved: for each eta in it, P + eta C of some mixture exceeds the optimum by at most `gap` times
+        (range of P + eta times range of C). If rounding hides the difference, `gap` stays above `tol`.
         """
         return self._widest()[0]
 
@@ -332,12 +351,13 @@ class Frontier:
             must = f"'neutrality' must be at least {c[0]:.10g}, the smallest value of a solve"
             do = "No hypothesis has less" if limit < self.floor else "Pass a larger eta_range to frontier()"
             raise InvalidInputError(must, f"{limit:.10g}", do)
-        if limit >= self.points[0, 0]:
+        if limit >= self.points[0, 0] and self._vertices[-1] == 0:
             return self.solutions[0]
         right = min(int(np.searchsorted(c, limit, side="right")), len(c) - 1)
-        left = right - 1
-        slope = max((p[left] - p[right]) / (c[right] - c[left]), self.etas[0])
-        share = (limit - sum_error(self.problem.n) * abs(limit) - c[left]) / (c[right] - c[left])
+        left = max(right - 1, 0)
+        width = float(c[right] - c[left])
+        slope = max((p[left] - p[right]) / width, self.etas[0]) if width else self.etas[0]
+        share = (limit - sum_error(self.problem.n) * abs(limit) - c[left]) / width if width else 0.0
         ends = [self._hypothesis(self._vertices[k]) for k in (left, right)]
         for mixed in (min(max(share, 0.0), 1.0), 0.0):  # rounding may violate the limit by a last digit
             coef = (1 - mixed) * ends[0][0] + mixed * ends[1][0]
@@ -398,11 +418,15 @@ class Frontier:
     def _evaluated(self, model: Any) -> tuple[ObjectiveValue, bool]:
         """Return the value of a model, and whether it is a hypothesis of the class."""
         if hasattr(model, "coef") and hasattr(model, "intercept"):
-            model = (model.coef, model.intercept + getattr(model, "threshold", 0.0))
+            model = (model.coef, model.intercept)
         elif hasattr(model, "coef_"):
             model = (np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]))
         if isinstance(model, tuple) and len(model) == 2:
-            return self.problem.evaluate(*model), True
+            problem = self.problem
+            in_class = isinstance(problem, ChunkedProblem) or not problem.violation(
+                np.asarray(model[0]), model[1]
+            )
+            return problem.evaluate(*model), in_class
         if isinstance(self.problem, ChunkedProblem):
             must = "a model on chunks must be a Solution or (coef, intercept)"
             raise InvalidInputError(must, type(model).__name__, "Pass its coefficients")

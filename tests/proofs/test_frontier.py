@@ -184,3 +184,38 @@ def test_a_nonconvex_objective_has_no_frontier():
     )
     with pytest.raises(nerm.UnsupportedProblemError, match="convex"):
         problem.frontier()
+
+
+def test_a_hypothesis_outside_of_the_constraints_is_no_contradiction():
+    X, y, v = rows()
+    hinge = nerm.Hinge()
+    objective = nerm.Risk(hinge) + 0.05 * nerm.SquaredL2() + nerm.Neutrality(hinge)
+    free = objective.on(X, y, viewpoint=v).with_neutrality(0.0).solve()
+    problem = objective.subject_to(nerm.Coefficients() <= 0).on(X, y, viewpoint=v)
+    front = problem.frontier(0.05)
+    assert front.place(free).verdict == "refuted"  # better than every hypothesis with w <= 0
+
+
+def test_a_flat_curve_and_a_range_without_zero():
+    X, y, v = rows()
+    hinge = nerm.Hinge()
+    heavy = (nerm.Risk(hinge) + 50 * nerm.SquaredL2() + nerm.Neutrality(hinge)).on(X, y, viewpoint=v)
+    front = heavy.frontier(0.01)  # the range of P is far below P itself
+    assert front.gap <= 0.01
+    assert len(front.solutions) <= 40
+    front = problem_of("hinge").frontier(0.01, eta_range=(0.5, 2.0))
+    low, high = front.inner[[0, -1], 0]
+    found = front.find(neutrality=0.5 * (low + high))
+    c, p = naive("hinge", found.coef, found.intercept)
+    assert c <= 0.5 * (low + high) + 1e-12
+    assert found.problem.etas.sum() >= 0.5
+    above = front.find(neutrality=high + 1.0)
+    assert naive("hinge", above.coef, above.intercept)[1] <= p + 1e-12
+    assert naive("hinge", above.coef, above.intercept)[0] <= high + 1e-12
+
+
+def test_verbose_prints_one_line_per_solve(capsys):
+    front = problem_of("hinge").frontier(0.05, verbose=True)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(front.solutions)
+    assert "eta" in lines[0]

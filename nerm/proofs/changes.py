@@ -1,0 +1,325 @@
+"""What can change if rows are deleted, added or weighted differently: bounds with a proof.
+
+Let P be the objective of the changed problem, (w*, b*) its optimum, (w, b) any hypothesis with objective P_1,
+and D a dual bound of multipliers with weighted duals c and q = (1/n) sum_i c_i x_i. Let mu be the weight of
+1/2 ||w||^2 in P.
+
+*Coefficients.* P - (mu/2) ||w||^2 is convex, so P_1 - P* >= (mu/2) ||w - w*||^2. If the regularizer is
+(mu/2) ||w||^2 alone, the Fenchel-Young inequality for every row and sum_i c_i = 0 give
+P* >= D + (mu/2) ||w* - q/mu||^2. The sum of both is a ball::
+
+    ||w* - (w + q/mu) / 2||^2 <= (P_1 - D) / mu - ||w - q/mu||^2 / 4
+
+*Intercept.* P is not strongly convex in b. Let c be the weighted duals of the slopes at the scores
+f_i + delta, and let R be the objective without Omega, with fixed theta (so that R is not larger). R is
+convex, so R(w*, b*) >= R(f + delta) - (1/n) sum_i c_i (f*_i - f_i - delta). For any vector a put
+t = b + a.w and m = (1/n) sum_i c_i; then b* = t* - a.w*, and by the definition of the conjugate::
+
+    P_1 >= P* >= R(f + delta) + (1/n) sum_i c_i (f_i + delta) - Omega*(q - m a) - m t*
+
+For delta > 0 the slopes are larger, m < 0, and the line bounds t* from above; for delta < 0 from below. The
+vector a is the mean of the rows, weighted by the difference of the two c; so q - m a hardly depends on delta.
+
+*Scores.* f*(x) = w*.(x - a) + t* lies in the interval of t* plus the ball's centre times x - a, plus or
+minus the radius times ||x - a||. With a kernel all products are those of its function space.
+
+The pair (w, b), c is the unchanged solution or the solution after Newton steps (`Linearization.step`); both
+are certified by `nerm.certify`, and the better values P_1 and D are used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.certify.certificate import Certificate, best_certificate, from_bounds
+from nerm.certify.conjugates import conjugate_of_sum, parts_of, square_weight
+from nerm.certify.multipliers import Multipliers, multipliers_at
+from nerm.certify.solution import Answer, Solution, Stats, certify_answer
+from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
+from nerm.model.bind import bind
+from nerm.model.blocks import EPS, scaled_weights, weighted_duals
+from nerm.model.expressions import Neutrality, viewpoint_of
+from nerm.model.hypothesis import KernelHypothesis
+from nerm.model.kernels import Linear
+from nerm.model.problem import Problem, with_terms
+from nerm.proofs.sensitivity import Linearization
+from nerm.typing import Floats
+from nerm.validation import as_matrix, as_values, as_weights
+from nerm.viewpoint import Viewpoints
+from nerm.viewpoint import resolve as read_viewpoint
+from nerm.weights import resolve
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ChangeBound:
+    """Bounds on the optimum of a changed problem, from `Solution.without`, `with_rows` or `reweighted`.
+
+    Attributes
+    ----------
+    solution : Solution
+        The unchanged solution.
+    problem : Problem
+        The changed problem. Deleted rows stay in it with weight 0.
+    certificate : Certificate
+        Of the unchanged hypothesis for the changed problem: its gap bounds how much better the optimum is.
+    estimate : (coef, intercept)
+        The best hypothesis that was computed for the changed problem.
+    centre, radius
+        The optimal coefficients are within `radius` of `centre`; infinite without a squared l2 regularizer.
+
+    >>> import numpy as np, nerm
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)); y = np.sign(X[:, 0] + rng.normal(size=300)); v = np.sign(X[:, 1])
+    >>> objective = nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Logistic())
+    >>> solution = objective.on(X, y, viewpoint=v).solve()
+    >>> bound = solution.without([0, 1, 2])
+    >>> truth = objective.on(X[3:], y[3:], viewpoint=v[3:]).solve(tol=1e-10)
+    >>> change = np.linalg.norm(truth.coef - solution.coef)
+    >>> bool(change <= bound.coefficients < 1.5 * change)
+    True
+    >>> bound.decisions(X) >= int((truth.predict(X) != solution.predict(X)).sum())
+    True
+
+    """
+
+    solution: Solution
+    problem: Problem
+    certificate: Certificate
+    estimate: tuple[Floats, float]
+    multipliers: Multipliers
+    value: float
+    gap: float
+    centre: Floats
+    radius: float
+
+    @property
+    def coefficients(self) -> float:
+        """A bound on the norm of the change of w, in the function space of the kernel if there is one."""
+        moved = self.problem.hypothesis.squared_norm(self.centre - self._old[0])
+        return float(np.sqrt(moved)) + self.radius
+
+    @property
+    def _old(self) -> tuple[Floats, float]:
+        """The unchanged hypothesis, with coefficients for all rows of the changed problem."""
+        old = self.solution
+        coef = old.coef
+        if self.problem.is_kernel:
+            coef = np.append(coef, np.zeros(self.problem.n - len(coef)))
+        return coef, old.intercept + old.threshold
+
+    def scores(self, X: Any = None) -> tuple[Floats, Floats]:
+        """Return lower and upper bounds on the scores of the changed optimum, (m,) each.
+
+        X are rows, by default those of the problem.
+        """
+        hypothesis, (a, low, high) = self.problem.hypothesis, self._level
+        if X is None:
+            middle, level, norms = (
+                hypothesis.scores(self.centre),
+                hypothesis.scores(a),
+                hypothesis.squared_row_norms(),
+            )
+        else:
+            kernel = hypothesis.kernel if isinstance(hypothesis, KernelHypothesis) else Linear()
+            if kernel.name == "precomputed":
+                must = "bounds for new rows need k(x, x), which a precomputed kernel does not have"
+                raise UnsupportedProblemError(must, "new rows", "Call scores() for the training rows")
+            middle, level = (hypothesis.decision_function(X, one, 0.0) for one in (self.centre, a))
+            norms = kernel.diagonal(as_matrix(X))
+        square = hypothesis.squared_norm(a)
+        spread = norms - 2 * level + square
+        spread = np.sqrt(np.maximum(spread, 0.0) + 8 * EPS * (norms + square))
+        middle = middle - float(self.centre @ (hypothesis.scores(a) if self.problem.is_kernel else a))
+        return middle + low - self.radius * spread, middle + high + self.radius * spread
+
+    def decisions(self, X: Any = None) -> int:
+        """Return at most how many predictions for X differ between the two models.
+
+        By default X are the rows of the problem. A threshold of the solution applies to both models.
+        """
+        low, high = (one - self.solution.threshold for one in self.scores(X))
+        if X is None:
+            old = self.problem.hypothesis.scores(*self._old) - self.solution.threshold
+        else:
+            old = self.solution.decision_function(X)
+        return int(np.sum(np.where(old > 0, low <= 0, high > 0)))
+
+    @cached_property
+    def _level(self) -> tuple[Floats, float, float]:
+        """The vector a, and the ends of the interval of t* = b* + a.w*."""
+        problem, hypothesis = self.problem, self.problem.hypothesis
+        if not problem.intercept:
+            return np.zeros(hypothesis.size), 0.0, 0.0
+        parts, thetas = parts_of(problem.regularizers), self.multipliers.thetas
+        scores, n = hypothesis.scores(*self.estimate), problem.divisor
+        error = self.certificate.slack + 8 * EPS * self.value
+
+        def slopes(delta: float) -> Floats:
+            return weighted_duals(problem, multipliers_at(problem.blocks, scores + delta), thetas)
+
+        delta, nothing = float(np.sqrt(self.gap + error)), (np.zeros(hypothesis.size), -np.inf, np.inf)
+        for _ in range(4):  # the best delta balances the gap and the curvature along b
+            up, down = slopes(delta), slopes(-delta)
+            difference = float(np.sum(down - up))
+            if not difference > 0:
+                return nothing
+            used, delta = delta, float(np.sqrt(4 * n * delta * (self.gap + error) / difference))
+        a, ends = hypothesis.adjoint(down - up) / difference, list[float]()
+        for c, at in ((down, scores - used), (up, scores + used)):
+            m = float(c.sum()) / n
+            if m * (at[0] - scores[0]) >= 0:
+                return nothing
+            rows = zip(scaled_weights(problem, thetas), problem.blocks, strict=True)
+            risk = sum(np.sum(w * np.where(w > 0, b.atom.value(b.targets * at), 0.0)) for w, b in rows)
+            omega = conjugate_of_sum(parts, hypothesis.adjoint(c) / n - m * a, hypothesis.squared_norm)
+            ends.append((float(risk + c @ at) / n - omega.value - error - self.value) / m)
+        return a, ends[0], ends[1]
+
+    def update(self, tol: float = 1e-6) -> Solution:
+        """Return the solution of the changed problem: Newton steps from the estimate, else a new solve."""
+        pair, gap = (*self.estimate, self.multipliers), np.inf
+        stats = Stats("newton", reason="started from the solution before the change")
+        while (found := certify_answer(self.problem, Answer(*pair), tol, stats)).certificate.gap < gap / 2:
+            if found.status.success:
+                return found
+            gap = found.certificate.gap
+            try:
+                pair = _stepped(self.problem, *pair, gap)
+            except (Degenerate, UnsupportedProblemError):
+                break
+        return self.problem.solve(tol=tol)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ChangeBound: relative gap {self.certificate.relative_gap:.2g}, coefficients change by at most "
+            f"{self.coefficients:.3g}, at most {self.decisions()} of {self.problem.n} decisions change>"
+        )
+
+
+def _stepped(
+    problem: Problem, coef: Floats, intercept: float, at: Multipliers, gap: float
+) -> tuple[Floats, float, Multipliers]:
+    """Return a hypothesis and multipliers after one Newton step."""
+    width = float(np.clip(np.sqrt(max(gap, 0.0)), 1e-7, 1e-4))
+    dw, db, after = Linearization(problem, coef, intercept, at, width).step()
+    return coef + dw, intercept + db, after
+
+
+def bound(solution: Solution, problem: Problem, coef: Floats, at: Multipliers, steps: int) -> ChangeBound:
+    """Bound the optimum of a changed problem, from the unchanged solution and `steps` Newton steps."""
+    if problem.objective.constraints or not problem.is_convex:
+        must = "bounds on a change need a convex problem without constraints"
+        raise UnsupportedProblemError(must, repr(problem.objective), "Drop the constraints")
+    pair = (coef, solution.intercept + solution.threshold, at)
+    first = best = best_certificate(problem, *pair)
+    estimate, dual = pair[:2], best
+    mu, hypothesis = square_weight(problem.regularizers), problem.hypothesis
+    for _ in range(steps):
+        gap = best.certificate.primal - dual.certificate.dual
+        if 200 * gap <= mu * hypothesis.squared_norm(estimate[0] - coef):
+            break  # the radius is less than a tenth of the change
+        try:
+            pair = _stepped(problem, *pair, gap)
+        except (Degenerate, UnsupportedProblemError):
+            break
+        new = best_certificate(problem, *pair)
+        if new.value.total < best.value.total:
+            best, estimate = new, pair[:2]
+        if new.certificate.dual - new.certificate.slack > dual.certificate.dual - dual.certificate.slack:
+            dual = new
+        if best.certificate.primal - dual.certificate.dual > 0.5 * gap:
+            break
+    lower, slack = dual.certificate.dual, dual.certificate.slack
+    if dual.multipliers is None:
+        raise Degenerate(f"the changed problem has no dual bound: {dual.certificate.reason}")
+    certificate = from_bounds(first.value.total, lower, first.certificate.scale, slack)
+    gap = best.value.total - lower + slack
+    centre = estimate[0]
+    radius = float(np.sqrt(2 * gap / mu)) if mu > 0 else np.inf
+    if mu > 0 and len(parts_of(problem.regularizers)) == 1:
+        c = weighted_duals(problem, dual.multipliers.rows, dual.multipliers.thetas)
+        q = hypothesis.adjoint(c, balanced=problem.intercept) / (problem.divisor * mu)
+        apart = hypothesis.squared_norm(centre - q)
+        centre, radius = 0.5 * (centre + q), float(np.sqrt(max(gap / mu - 0.25 * apart, 0.0)))
+    return ChangeBound(
+        solution, problem, certificate, estimate, dual.multipliers, best.value.total, gap, centre, radius
+    )
+
+
+def without(solution: Solution, rows: Any, steps: int = 3) -> ChangeBound:
+    """Bound the change if rows are deleted; `Solution.without` explains the parameters."""
+    problem, at = _changeable(solution)
+    out = np.zeros(problem.n, dtype=bool)
+    out[rows] = True
+    if out.all() or not out.any():
+        must, do = "'rows' must be some of the rows, but not all", "Pass their indices or a mask"
+        raise InvalidInputError(must, f"{int(out.sum())} of {problem.n}", do)
+    blocks = []
+    for block in problem.blocks:
+        term, weights = problem.objective.every_term[block.term], np.where(out, 0.0, block.weights)
+        if isinstance(term, Neutrality) and isinstance(term.weights, str):
+            v = problem.viewpoints[viewpoint_of(term, problem.viewpoints)]
+            weights[~out] = resolve(term.weights, problem.y[~out], v[~out])
+        blocks.append(replace(block, weights=weights))
+    changed = replace(
+        problem,
+        blocks=tuple(blocks),
+        sample_weight=np.where(out, 0.0, problem.sample_weight),
+        divisor=problem.divisor * float(np.mean(~out)),
+    )
+    return bound(solution, changed, solution.coef, at, steps)
+
+
+def reweighted(solution: Solution, sample_weight: Any, steps: int = 3) -> ChangeBound:
+    """Bound the change if the rows get other sample weights."""
+    problem, at = _changeable(solution)
+    weights = as_weights(sample_weight, problem.n, "sample_weight")
+    changed = with_terms(problem, problem.objective, sample_weight=weights)
+    return bound(solution, changed, solution.coef, at, steps)
+
+
+def with_rows(
+    solution: Solution, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None, steps: int = 3
+) -> ChangeBound:
+    """Bound the change if rows are added; `Solution.with_rows` explains the parameters."""
+    problem, at = _changeable(solution)
+    old, new = problem.hypothesis, as_matrix(X)
+    k = new.shape[0]
+    views: dict[str, Floats] = read_viewpoint(viewpoint, X, k, problem.groups)
+    labels = as_values(y, k, "y", "label")
+    if not np.isin(labels, problem.classes).all() or set(views) != set(problem.viewpoints):
+        must = f"added rows must have labels of {problem.classes.tolist()} and the viewpoints of the problem"
+        raise InvalidInputError(must, f"{labels[:5].tolist()} and {list(views)}", "Code them as in training")
+    new = new.toarray() if sp.issparse(new) and not sp.issparse(old.X) else new
+    stacked = sp.vstack([old.X, new], format="csr") if sp.issparse(old.X) else np.vstack([old.X, new])
+    views = {name: np.append(v, views[name]) for name, v in problem.viewpoints.items()}
+    changed = bind(
+        problem.objective,
+        stacked,
+        np.append(problem.y, np.where(labels == problem.classes[1], 1.0, -1.0)),
+        viewpoint=Viewpoints(views, problem.groups),
+        kernel=getattr(old, "kernel", None),
+        intercept=problem.intercept,
+        sample_weight=np.append(problem.sample_weight, as_weights(sample_weight, k, "sample_weight")),
+        divisor=problem.divisor * (1 + k / problem.n),
+        checked=True,
+    )
+    changed = replace(changed, classes=problem.classes)
+    coef = np.append(solution.coef, np.zeros(k)) if problem.is_kernel else solution.coef
+    scores = changed.hypothesis.scores(coef, solution.intercept + solution.threshold)
+    rows = multipliers_at(changed.blocks, scores)
+    rows[:, : problem.n] = at.rows
+    return bound(solution, changed, coef, replace(at, rows=rows), steps)
+
+
+def _changeable(solution: Solution) -> tuple[Problem, Multipliers]:
+    """Return the problem and the multipliers of a solution that has both."""
+    if solution.multipliers is None or not solution.problem.blocks:
+        must = "bounds on a change need a certified solution with its rows"
+        raise InvalidInputError(must, f"a solution by {solution.stats.solver!r}", "Solve the problem again")
+    return solution.problem, solution.multipliers

@@ -1,0 +1,335 @@
+"""Derivatives of a solution, from its optimality conditions linearised at the active kinks.
+
+Let z = (w, b), c_i the scores' coordinates F_i = (x_i, 1), and P the objective. At a solution each row is
+either at a kink of one of its blocks, with the multiplier strictly inside its interval (*active*), or its
+blocks are smooth at its margins. A change dp of a parameter keeps the scores of the active rows, keeps
+C+ = C- of the terms with theta in (0, 1), and keeps the gradient zero::
+
+    H dz + F_A' dgamma + G dtheta = -g dp,    F_A dz = 0,    G' dz = -r dp
+
+H is the curvature of P, G the gradients of eta (C+ - C-), g and r the derivatives of the gradient of P and of
+eta (C+ - C-) by the parameter. A coefficient at 0 that a norm holds there is a further equation dw_j = 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from nerm.atoms.regularizer import L1, Regularizer, SquaredL2
+from nerm.certify.conjugates import parts_of, square_weight
+from nerm.certify.multipliers import Multipliers, multipliers_at
+from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
+from nerm.model.blocks import EPS, scaled_weights, shares, term_weights
+from nerm.model.expressions import Risk
+from nerm.model.hypothesis import KernelHypothesis, far_offset
+from nerm.solvers.interior_point.matrices import Features, RowThreads
+from nerm.typing import Floats
+from nerm.validation import check_known
+
+if TYPE_CHECKING:
+    from nerm.certify.solution import Solution
+    from nerm.model.problem import Problem
+
+PARAMETERS = ("eta", "lam", "sample_weight")
+
+
+class Linearization:
+    """The optimality conditions of a problem, linearised at a hypothesis with multipliers.
+
+    `width` is the accuracy of the hypothesis: a margin closer to a kink counts as on it, and a multiplier
+    closer to an end of its interval (relative to its length) counts as at the end. If both are so close, the
+    row is `weak`: its side of the kink is not known.
+    """
+
+    def __init__(
+        self, problem: Problem, coef: Floats, intercept: float, at: Multipliers, width: float
+    ) -> None:
+        hypothesis = problem.hypothesis
+        self.problem, self.at, self.width = problem, at, width
+        self.scores = hypothesis.scores(coef, intercept)
+        if isinstance(hypothesis, KernelHypothesis):
+            self.X, self.recover = hypothesis.factor
+            self.w, self.offset = self.X.T @ coef, None
+        else:
+            self.X, self.w = hypothesis.features(balanced=problem.intercept), coef
+            self.offset = far_offset(hypothesis.X) if problem.intercept else np.zeros(len(coef))
+        self.weights = scaled_weights(problem, at.thetas)
+        self.active, self.weak = np.zeros(problem.n, dtype=bool), np.zeros(problem.n, dtype=bool)
+        self.slopes = -at.rows.copy()
+        self.kinked = np.zeros(at.rows.shape, dtype=bool)
+        self.density = np.zeros(problem.n)
+        for j, (block, weights) in enumerate(zip(problem.blocks, self.weights, strict=True)):
+            self._classify(j, block, weights)
+        self.density[self.active] = 0.0
+        self.pulls = sum(
+            w * b.targets * s for w, b, s in zip(self.weights, problem.blocks, self.slopes, strict=True)
+        )
+        self._ties()
+        self._regularize()
+
+    def _classify(self, j: int, block: Any, weights: Floats) -> None:
+        """Find the rows of block j at a kink, and the slopes and curvatures of the other rows."""
+        counted = weights * block.targets != 0
+        margins, breaks = block.targets * self.scores, np.array(block.atom.facts.breakpoints)
+        at = np.zeros(len(margins), dtype=bool)
+        if len(breaks):
+            near = np.clip(np.searchsorted(0.5 * (breaks[1:] + breaks[:-1]), margins), 0, len(breaks) - 1)
+            place = breaks[near]
+            low, high = (ends[near] for ends in block.atom.subgradient(breaks))
+            distance = np.abs(margins - place) / (1 + np.abs(place))
+            kink = high - low > self.width * (1 + np.abs(low))  # else the curvature jumps, or is infinite
+            inside = np.minimum(self.slopes[j] - low, high - self.slopes[j])
+            inside = np.divide(inside, high - low, where=kink, out=0.0 * inside)
+            at = counted & kink & (inside >= distance)
+            self.weak |= counted & (np.maximum(distance, inside) <= self.width)
+            close = (distance <= self.width) & ~at & kink
+            right = np.where(self.slopes[j] - low > high - self.slopes[j], 1.0, -1.0)
+            moved = place + right * np.maximum(np.abs(margins - place), 4 * EPS * (1 + np.abs(place)))
+            margins = np.where(close, moved, margins)
+        low, high = block.atom.subgradient(margins)
+        self.slopes[j] = np.where(at, self.slopes[j], 0.5 * (low + high))
+        self.kinked[j] = at
+        self.active |= at
+        curvature = np.where(at | ~counted, 0.0, block.atom.derived.curvature(margins))
+        self.density += weights * block.targets**2 * curvature
+
+    def _ties(self) -> None:
+        """Find the two-sided terms with C+ = C- and theta in (0, 1), and the gradients G."""
+        problem, blocks = self.problem, self.problem.blocks
+        pairs = [(j, j + 1) for j, block in enumerate(blocks) if block.side > 0]
+        etas, gradients, rests = term_weights(problem), [], []
+        self.tied, self.loose = [], []
+        for k, (plus, minus) in enumerate(pairs):
+            if not etas[plus]:
+                continue
+            sides = [blocks[j].total(self.scores) / problem.divisor for j in (plus, minus)]
+            rest = etas[plus] * (sides[0] - sides[1])
+            pull = [blocks[j].weights * blocks[j].targets * self.slopes[j] for j in (plus, minus)]
+            gradient = self.adjoint(np.where(self.active, 0.0, etas[plus] * (pull[0] - pull[1])))
+            unit = float(blocks[plus].weights.sum()) / problem.divisor
+            apart = abs(sides[0] - sides[1]) / max(*map(abs, sides), unit)
+            inside = float(min(self.at.thetas[k], 1 - self.at.thetas[k]))
+            if inside > apart:
+                self.tied.append(k)
+                gradients.append(gradient)
+                rests.append(rest)
+            if max(inside, apart) <= self.width:
+                self.loose.append(gradient)
+        self.G = np.array(gradients).reshape(len(gradients), self.size).T
+        self.rests = np.array(rests)
+
+    def _regularize(self) -> None:
+        """Find the gradient and the curvature of Omega, and the coefficients that the l1 norm holds at 0."""
+        parts = parts_of(self.problem.regularizers)
+        if not all(isinstance(atom, SquaredL2 | L1) for _, atom in parts):
+            must = "derivatives need SquaredL2, L1 or ElasticNet as regularizer"
+            raise UnsupportedProblemError(must, repr(self.problem.objective), "Use one of them")
+        self.mu = square_weight(parts)
+        share, d = sum(weight for weight, atom in parts if isinstance(atom, L1)), len(self.w)
+        rest = np.abs(self.adjoint(self.pulls)[:d] + self.mu * self.w)
+        inside = 1 - rest / share if share else np.full(d, -1.0)
+        self.held = inside >= np.abs(self.w)
+        self.loose += list(np.eye(self.size)[:d][np.maximum(inside, np.abs(self.w)) <= self.width])
+        self.gradient = sum((weight * self.slope(atom) for weight, atom in parts), start=np.zeros(d))
+
+    def slope(self, omega: Regularizer) -> Floats:
+        """Return the gradient of a regularizer, (d,); 0 for the coefficients that are held at 0."""
+        slopes = [
+            (share, self.w if isinstance(atom, SquaredL2) else np.sign(self.w))
+            for share, atom in omega.parts()
+        ]
+        return np.where(self.held, 0.0, sum((share * one for share, one in slopes), start=0.0 * self.w))
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns in z."""
+        return int(self.X.shape[1]) + self.problem.intercept
+
+    def adjoint(self, c: Floats) -> Floats:
+        """Return (1/n) sum_i c_i F_i, (size,)."""
+        q = (self.X.T @ c).ravel()
+        return np.append(q, c.sum() if self.problem.intercept else np.zeros(0)) / self.problem.divisor
+
+    def rows(self, mask: Any) -> Floats:
+        """Return F of some rows, dense."""
+        some: Any = self.X[mask]
+        some = some.toarray() if sp.issparse(some) else some
+        return np.hstack([some, np.ones((len(some), int(self.problem.intercept)))])
+
+    def change(self, dz: Floats) -> Floats:
+        """Return the change F dz of the scores."""
+        d = self.X.shape[1]
+        return np.asarray(self.X @ dz[:d] + (dz[d] if self.problem.intercept else 0.0))
+
+    @cached_property
+    def _system(self) -> tuple[Floats, Floats]:
+        """An orthonormal basis of the dz with F_A dz = 0, and the matrix of the conditions in it."""
+        d = self.X.shape[1]
+        H = np.zeros((d + 1, d + 1))
+        if self.density.any():
+            workers = RowThreads(self.problem.n, d)
+            with workers:
+                H = np.triu(Features(self.X, workers).gram(self.density)) / self.problem.divisor
+            H = H + np.triu(H, 1).T
+        H = H[: self.size, : self.size].copy()
+        H[:d, :d] += self.mu * np.eye(d)
+        A = np.vstack([np.unique(self.rows(self.active), axis=0), np.eye(self.size)[:d][self.held]])
+        N = np.eye(self.size)
+        if len(A):
+            A = A / np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
+            _, values, vectors = np.linalg.svd(np.linalg.qr(A, mode="r"))
+            N = vectors[int((values > 1e-9 * values[0]).sum()) :].T
+        K, G = N.T @ H @ N, N.T @ self.G
+        return N, np.block([[K, G], [G.T, np.zeros((G.shape[1], G.shape[1]))]])
+
+    def solve(self, g: Floats, r: Floats) -> tuple[Floats, Floats, float]:
+        """Solve the linearised conditions for right-hand sides g, (size, k), and r, (ties, k).
+
+        Returns
+        -------
+        dz, dtheta, residual
+            The residual of the linear system, relative to its right-hand side.
+
+        """
+        N, K = self._system
+        right = -np.vstack([N.T @ g, r])
+        if not np.isfinite(K).all():
+            raise Degenerate("the curvature of a loss is infinite at a row")
+        scale = 1 / np.sqrt(np.maximum(np.abs(K).max(axis=1, initial=0.0), 1e-300))
+        scaled = scale[:, None] * K * scale
+        values = np.linalg.svd(scaled, compute_uv=False)
+        if len(K) and not values[-1] > 1e-12 * values[0]:
+            raise Degenerate("the optimality conditions do not determine the derivative")
+        found = scale[:, None] * np.linalg.solve(scaled, scale[:, None] * right)
+        residual = float(np.linalg.norm(K @ found - right) / max(float(np.linalg.norm(right)), 1e-300))
+        p = N.shape[1]
+        return N @ found[:p], found[p:], residual
+
+    def hypothesis(self, dz: Floats) -> tuple[Floats, Floats]:
+        """Return the change of (coef, intercept) for a change dz, (size,) or (size, k)."""
+        d = self.X.shape[1]
+        level = dz[d] if self.problem.intercept else 0.0 * dz[0]
+        if self.offset is None:
+            return self.recover @ dz[:d], level
+        return dz[:d], level - self.offset @ dz[:d]
+
+    def check(self, dz: Floats) -> None:
+        """Raise `Degenerate` if a weak row, or a weak tie or coefficient, moves along dz, (size, k)."""
+        weak = np.flatnonzero(self.weak & ~self.active)
+        moves = np.vstack([self.rows(weak), np.array(self.loose).reshape(-1, self.size)])
+        moving = np.any(np.abs(moves @ dz) > 1e-7 * (np.abs(moves) @ np.abs(dz)), axis=1)
+        if moving.any():
+            rows = weak[moving[: len(weak)]]
+            what = f"row {rows[0]} is" if len(rows) else "a coefficient, or C+ against C-, is"
+            raise Degenerate(f"{what} at a kink, and no multiplier keeps it there")
+
+    def step(self) -> tuple[Floats, float, Multipliers]:
+        """Return the change of (coef, intercept) by one Newton step, and the multipliers after it.
+
+        The multipliers of rows at a kink are the smallest change (least squares) that makes the gradient 0.
+        """
+        blocks, d, thetas = self.problem.blocks, len(self.w), self.at.thetas.copy()
+
+        def gradient(pulls: Floats, dw: Floats) -> Floats:
+            found = self.adjoint(pulls)
+            found[:d] += np.where(self.held, 0.0, self.gradient + self.mu * dw)
+            return found
+
+        dz, dtheta, _ = self.solve(gradient(self.pulls, 0.0 * self.w)[:, None], self.rests[:, None])
+        dz = dz[:, 0]
+        thetas[self.tied] = np.clip(thetas[self.tied] + dtheta[:, 0], 0.0, 1.0)
+        scores = self.scores + self.change(dz)
+        rows = np.where(self.kinked, self.at.rows, multipliers_at(blocks, scores))
+        scales = np.stack(scaled_weights(self.problem, thetas)) * [block.targets for block in blocks]
+        if self.active.any():
+            F, free = self.rows(self.active), (scales * self.kinked)[:, self.active]
+            left = gradient(-(scales * rows).sum(axis=0), dz[:d]) * self.problem.divisor
+            pulls = F @ np.linalg.lstsq(F.T @ F, -left, rcond=1e-12)[0]
+            rows[:, self.active] -= free * pulls / np.maximum((free**2).sum(axis=0), 1e-300)
+        coef, intercept = self.hypothesis(dz)
+        return coef, float(intercept), Multipliers(rows, thetas)
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """The derivative of a solution by one parameter, from `Solution.sensitivity`.
+
+    For "sample_weight" every array has a last axis of length n, one entry per row: its influence.
+
+    Attributes
+    ----------
+    parameter : {"eta", "lam", "sample_weight"}
+        eta is the sum of the neutrality weights, lam the sum of the regularization weights.
+    coef, intercept : arrays
+        The derivatives of w (or of the kernel coefficients) and of b.
+    scores : array
+        The derivative of the training scores.
+    terms : array
+        The derivative of the value of each term of the objective, without its weight.
+    residual : float
+        The residual of the linear system, relative to its right-hand side.
+
+    """
+
+    parameter: str
+    coef: Floats
+    intercept: Floats
+    scores: Floats
+    terms: Floats
+    residual: float
+
+
+def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
+    """Return the derivative of a solution; `Solution.sensitivity` explains the parameters."""
+    check_known(parameter, "'parameter'", PARAMETERS)
+    problem, at = solution.problem, solution.multipliers
+    if at is None or not problem.is_convex or problem.objective.constraints:
+        must = "derivatives need a certified solution of a convex problem without constraints"
+        raise UnsupportedProblemError(must, repr(problem.objective), "Solve such a problem first")
+    width = max(float(np.sqrt(max(solution.certificate.relative_gap, 0.0))), 1e-7)
+    system = Linearization(problem, solution.coef, solution.intercept + solution.threshold, at, width)
+    n, d, blocks = problem.n, len(system.w), problem.blocks
+    kinds = [problem.objective.terms[block.term].term.kind for block in blocks]
+    total = {"eta": problem.etas.sum(), "lam": sum(weight for weight, _ in problem.regularizers)}
+    if not total.get(parameter, 1.0) > 0:
+        must = f"a derivative by {parameter} needs a positive weight"
+        raise InvalidInputError(must, "0", f"Solve at a small {parameter} instead")
+    pulls = [w * b.targets * s for w, b, s in zip(system.weights, blocks, system.slopes, strict=True)]
+    own = np.zeros((len(problem.objective.terms), 1))  # the derivatives at a fixed hypothesis
+    if parameter == "lam":
+        g = np.append(system.gradient, np.zeros(int(problem.intercept)))[:, None] / total["lam"]
+    elif parameter == "eta":
+        neutral = sum(pull for pull, kind in zip(pulls, kinds, strict=True) if kind == "neutrality")
+        g = system.adjoint(np.where(system.active, 0.0, neutral))[:, None] / total["eta"]
+    else:
+        slope, own = np.zeros(n), np.zeros((len(own), n))
+        for j, block in enumerate(blocks):
+            term = problem.objective.terms[block.term]
+            if isinstance(term.term, Risk):
+                costs = term.term.row_weights(problem.y, np.ones(n))
+                slope += np.where(system.active, 0.0, term.weight * costs * block.targets * system.slopes[j])
+                own[block.term] = costs * block.atom.value(block.targets * system.scores) / problem.divisor
+        g = system.rows(np.ones(n, dtype=bool)).T * slope / problem.divisor
+    dz, _, residual = system.solve(g, np.zeros((len(system.tied), g.shape[1])))
+    system.check(dz)
+    coef, intercept = system.hypothesis(dz)
+    scores = np.asarray(system.X @ dz[:d]) + (dz[d] if problem.intercept else 0.0)
+    terms = own.copy()
+    factors = shares(blocks, at.thetas)
+    for factor, block, slopes in zip(factors, blocks, system.slopes, strict=True):
+        if factor:
+            terms[block.term] += (
+                factor / problem.divisor * ((block.weights * block.targets * slopes) @ scores)
+            )
+    for k, weighted in enumerate(problem.objective.terms):
+        if isinstance(weighted.term, Regularizer):
+            terms[k] += system.slope(weighted.term) @ dz[:d]
+    last = slice(None) if parameter == "sample_weight" else 0
+    found = {"coef": coef, "intercept": intercept, "scores": scores, "terms": terms}
+    found = {name: np.asarray(one)[..., last] for name, one in found.items()}
+    return Sensitivity(parameter, residual=residual, **found)

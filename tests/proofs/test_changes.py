@@ -1,0 +1,149 @@
+"""Bounds on the change of a model against a second solve: never violated, and tight after a Newton step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import nerm
+
+ATOMS = [nerm.Logistic(), nerm.SquaredHinge(), nerm.Hinge(), nerm.SmoothHinge()]
+
+
+def rows(seed, n=None):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(150, 500)) if n is None else n
+    X = rng.normal(size=(n, 4)) + np.array([0.0, 0.0, 1.0, 0.0])
+    v = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+    y = np.where(X[:, 0] + X[:, 1] + rng.normal(size=n) > 0, 1.0, -1.0)
+    return X, y, v, rng
+
+
+def case(seed):
+    """Return an objective, its data, and rows to delete: random ones, of one group, or influential ones."""
+    X, y, v, rng = rows(seed)
+    atom = ATOMS[seed % len(ATOMS)]
+    weights = ["uniform", "balanced"][rng.integers(2)]
+    eta = [0.0, 0.3, 2.0][rng.integers(3)]
+    lam = 10 ** rng.uniform(-3, -0.5)
+    objective = nerm.Risk(atom) + lam * nerm.SquaredL2() + eta * nerm.Neutrality(atom, weights=weights)
+    k = max(1, int(len(y) * 10 ** rng.uniform(-3, np.log10(0.05))))
+    among = np.arange(len(y))
+    if seed % 3 == 1:
+        among = np.flatnonzero(v > 0)
+    elif seed % 3 == 2:  # the rows with the largest loss and the longest x
+        among = np.argsort(y * X[:, 0] - np.linalg.norm(X, axis=1))[: 2 * k]
+    return objective, X, y, v, rng.choice(among, k, replace=False)
+
+
+def distance_of_truth(solution, lam):
+    """Return how far a solution can be from its own optimum."""
+    certificate = solution.certificate
+    return np.sqrt(2 * max(certificate.gap + certificate.slack, 0.0) / lam)
+
+
+def check(seed, steps=3):
+    """Return bound / truth of the change of the coefficients; assert that nothing is violated."""
+    objective, X, y, v, out = case(seed)
+    lam = objective.terms[1].weight
+    solution = objective.on(X, y, viewpoint=v).solve()
+    bound = solution.without(out, steps=steps)
+    keep = np.setdiff1d(np.arange(len(y)), out)
+    truth = objective.on(X[keep], y[keep], viewpoint=v[keep]).solve(tol=1e-12)
+    error = distance_of_truth(truth, lam)
+    change = np.linalg.norm(truth.coef - solution.coef)
+    assert change <= bound.coefficients + error
+    assert truth.objective.total >= bound.certificate.dual - bound.certificate.slack - 1e-12
+    assert bound.certificate.primal >= truth.objective.total - 1e-9
+    low, high = bound.scores(X)
+    f = truth.decision_function(X)
+    allowed = 30 * error * (1 + np.linalg.norm(X, axis=1))  # the error of b is of the size of that of w
+    assert (low <= f + allowed).all()
+    assert (f <= high + allowed).all()
+    far = np.abs(f) > allowed
+    assert bound.decisions(X) >= (np.sign(f) != np.sign(solution.decision_function(X)))[far].sum()
+    trained = bound.scores()
+    assert np.allclose(trained, (low, high), rtol=1e-7, atol=1e-7)
+    return bound.coefficients / max(change, error)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("steps", [0, 3])
+def test_deletion_bounds_hold(seed, steps):
+    assert check(seed, steps) >= 1 - 1e-6
+
+
+@pytest.mark.slow
+def test_deletion_bounds_hold_on_200_cases():
+    looseness = [check(seed) for seed in range(100, 300)]
+    assert np.median(looseness) <= 15
+
+
+@pytest.mark.parametrize("seed", [0, 1, 4, 5])
+def test_a_newton_step_makes_the_bound_of_smooth_losses_tight(seed):
+    assert check(seed, 3) <= min(check(seed, 0), 15)
+
+
+@pytest.mark.parametrize("atom", ATOMS[:3])
+def test_update_solves_the_changed_problem(atom):
+    X, y, v, _ = rows(7)
+    objective = nerm.Risk(atom) + 0.05 * nerm.SquaredL2() + nerm.Neutrality(atom)
+    bound = objective.on(X, y, viewpoint=v).solve().without([0, 3, 5])
+    updated = bound.update(tol=1e-9)
+    keep = np.setdiff1d(np.arange(len(y)), [0, 3, 5])
+    truth = objective.on(X[keep], y[keep], viewpoint=v[keep]).solve(tol=1e-9)
+    assert updated.status.success
+    assert updated.objective.total == pytest.approx(truth.objective.total, rel=1e-8)
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_added_rows_and_other_weights(kernel):
+    X, y, v, _ = rows(8, 120)
+    words, groups = np.where(y > 0, "yes", "no"), np.where(v > 0, "b", "a")
+    logistic = nerm.Logistic()
+    objective = nerm.Risk(logistic) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(logistic, weights="balanced")
+    if kernel == "rbf":
+        kernel = nerm.kernels.RBF(gamma=0.3)
+    old = objective.on(X[:110], words[:110], viewpoint=groups[:110], kernel=kernel).solve(tol=1e-8)
+    bound = old.with_rows(X[110:], words[110:], groups[110:])
+    truth = objective.on(X, words, viewpoint=groups, kernel=kernel).solve(tol=1e-11)
+    low, high = bound.scores(X)
+    f = truth.decision_function(X)
+    assert (low - 1e-4 <= f).all()
+    assert (f <= high + 1e-4).all()
+    assert np.abs(high - low).max() < 0.1
+    weights = np.where(v > 0, 1.1, 1.0)
+    bound = truth.reweighted(weights)
+    other = objective.on(X, words, viewpoint=groups, kernel=kernel, sample_weight=weights).solve(tol=1e-11)
+    low, high = bound.scores(X)
+    f = other.decision_function(X)
+    assert (low - 1e-4 <= f).all()
+    assert (f <= high + 1e-4).all()
+    with pytest.raises(nerm.InvalidInputError, match="labels of"):
+        old.with_rows(X[:1], ["perhaps"], groups[:1])
+
+
+def test_deleted_rows_of_a_kernel_problem():
+    X, y, v, _ = rows(9, 100)
+    objective = nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(nerm.Logistic())
+    rbf = nerm.kernels.RBF(gamma=0.3)
+    bound = objective.on(X, y, viewpoint=v, kernel=rbf).solve(tol=1e-9).without([0, 1])
+    truth = objective.on(X[2:], y[2:], viewpoint=v[2:], kernel=rbf).solve(tol=1e-12)
+    low, high = bound.scores(X)
+    f = truth.decision_function(X)
+    assert (low - 1e-5 <= f).all()
+    assert (f <= high + 1e-5).all()
+    assert (high - low).max() < 0.05
+
+
+def test_what_cannot_be_bounded_is_said():
+    X, y, v, _ = rows(3, 60)
+    solution = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on(X, y).solve()
+    bound = solution.without([0], steps=0)
+    assert bound.radius == np.inf  # no strong convexity: nothing is claimed about w
+    assert bound.decisions(X) == 60
+    with pytest.raises(nerm.InvalidInputError, match="but not all"):
+        solution.without(np.ones(60, dtype=bool))
+    limited = (nerm.Risk(nerm.Hinge()) + nerm.SquaredL2()).subject_to(nerm.Neutrality(nerm.Hinge()) <= 1.5)
+    with pytest.raises(nerm.UnsupportedProblemError, match="without constraints"):
+        limited.on(X, y, viewpoint=v).solve().without([0])

@@ -1,0 +1,165 @@
+"""Derivatives of solutions against finite differences of tight solves, on random problems of every kind."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+import nerm
+
+ATOMS = {
+    "hinge": nerm.Hinge(),
+    "logistic": nerm.Logistic(),
+    "squared-hinge": nerm.SquaredHinge(),
+    "smooth-hinge": nerm.SmoothHinge(),
+    "squared": nerm.Squared(),
+    "two-kinks": nerm.margin_function(lambda m: cp.maximum(0, 1 - m, 0.4 - 2 * m), name="two-kinks"),
+    "exp-kink": nerm.margin_function(lambda m: cp.exp(cp.pos(0.3 - m)), name="exp-kink"),
+    "huber": nerm.margin_function(lambda m: cp.huber(cp.pos(1 - m), 0.5), name="huber"),
+}
+REGULARIZERS = [nerm.SquaredL2(), nerm.SquaredL2(), nerm.ElasticNet(0.5)]
+
+
+def drawn(seed):
+    """Return X, y, v, weights and an objective as a function of (lam, eta)."""
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(40, 120)), int(rng.integers(2, 6))
+    X = rng.normal(size=(n, d))
+    v = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+    y = np.where(X[:, 0] + X[:, 1] + rng.normal(size=n) > 0, 1.0, -1.0)
+    y[:2], v[:2] = [-1, 1], [-1, 1]
+    names = list(ATOMS)
+    loss, psi = (
+        ATOMS[names[seed % len(names)]],
+        [*ATOMS.values(), nerm.Identity()][rng.integers(len(names) + 1)],
+    )
+    term = nerm.Neutrality(
+        psi,
+        side=["both", "both", "agreement"][rng.integers(3)],
+        weights=["uniform", "balanced"][rng.integers(2)],
+    )
+    omega = REGULARIZERS[rng.integers(3)]
+    given = {"intercept": bool(rng.random() < 0.8), "viewpoint": v}
+    if isinstance(omega, nerm.SquaredL2) and rng.random() < 0.25:
+        given["kernel"] = "rbf"
+    lam, eta, weights = 10 ** rng.uniform(-2, 0), 10 ** rng.uniform(-1.5, 0.5), rng.uniform(0.5, 2, n)
+
+    def problem(lam=lam, eta=eta, weights=weights):
+        objective = nerm.Risk(loss) + lam * omega + eta * term
+        return objective.on(X, y, sample_weight=weights, **given)
+
+    return problem, {"lam": lam, "eta": eta, "weights": weights}, rng
+
+
+def check(seed):
+    """Return the error of the derivative relative to its size, or None if there is none."""
+    problem, at, rng = drawn(seed)
+    parameter = ["eta", "lam", "sample_weight"][seed % 3]
+    solution = problem().solve(tol=1e-12)
+    try:
+        found = solution.sensitivity(parameter)
+    except nerm.Degenerate:
+        return None
+    assert found.residual < 1e-8
+    f = solution.training_scores()
+    scores, terms, unit = found.scores, found.terms, at.get(parameter, 1.0)
+    if parameter == "sample_weight":
+        row = int(np.argsort(-np.abs(scores).max(axis=0))[rng.integers(5)])
+        scores, terms, coef = scores[:, row], terms[:, row], found.coef[:, row]
+    else:
+        coef = found.coef
+
+    def changed(h):
+        if parameter == "sample_weight":
+            weights = at["weights"].copy()
+            weights[row] += h
+            return problem(weights=weights).solve(tol=1e-12)
+        return problem(**{parameter: at[parameter] + h}).solve(tol=1e-12)
+
+    errors = []
+    for step in (3e-2, 3e-3, 3e-4):  # between kinks a large step is exact; near kinks only a small one is
+        h = step * unit
+        pairs = [(changed(k * h), changed(-k * h), 2 * k * h) for k in (1.0, 0.5)]
+
+        def slope(read, pairs=pairs):
+            one, two = ((read(a) - read(b)) / by for a, b, by in pairs)
+            return (4 * two - one) / 3
+
+        values = slope(lambda s: s.training_scores())
+        parts = slope(lambda s: np.array([t.value for t in s.objective.terms]))
+        size = max(np.abs(values).max(), 0.02 * np.abs(f).max() / unit)
+        errors.append(
+            max(
+                np.abs(values - scores).max() / size,
+                np.abs(parts - terms).max() / max(np.abs(parts).max(), size),
+            )
+        )
+        if not solution.problem.is_kernel:
+            assert np.allclose(
+                solution.problem.hypothesis.X @ coef
+                + (found.intercept[row] if parameter == "sample_weight" else found.intercept),
+                scores,
+                atol=1e-9 * (1 + np.abs(scores).max()),
+            )
+        if errors[-1] < 1e-5:
+            break
+    return min(errors)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 6, 9, 10, 12, 14])
+def test_derivatives_match_finite_differences(seed):
+    error = check(seed)
+    assert error is None or error < 1e-4
+
+
+@pytest.mark.slow
+def test_derivatives_match_finite_differences_on_300_problems():
+    errors = [check(seed) for seed in range(100, 400)]
+    known = np.array([error for error in errors if error is not None])
+    assert len(known) > 200
+    assert (known < 1e-5).mean() > 0.9
+    assert known.max() < 1e-3
+
+
+def test_a_solution_at_a_corner_has_no_derivative():
+    objective = nerm.Risk(nerm.Hinge()) + 1.0 * nerm.SquaredL2()
+    solution = objective.on([[1.0], [-1.0]], [1, -1], intercept=False).solve(tol=1e-10)
+    with pytest.raises(nerm.Degenerate, match="kink"):
+        solution.sensitivity("lam")
+
+
+def test_the_tie_of_both_sides_is_kept():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 3))
+    y, v = np.sign(X[:, 0] + rng.normal(size=200)), np.sign(X[:, 0] + X[:, 2])
+    logistic = nerm.Logistic()
+    problem = (nerm.Risk(logistic) + 0.05 * nerm.SquaredL2() + nerm.Neutrality(logistic)).on(
+        X, y, viewpoint=v
+    )
+    solution = problem.solve(tol=1e-12)
+    assert 0.05 < solution.thetas["viewpoint"] < 0.95
+    found = solution.sensitivity("eta")
+    f = solution.training_scores()
+    sides = [float(np.mean(-s * v / (1 + np.exp(s * v * f)) * found.scores)) for s in (1, -1)]
+    assert sides[0] == pytest.approx(sides[1], abs=1e-9)
+    assert found.terms[2] == pytest.approx(sides[0], rel=1e-6)
+    # the objective has the derivative C by eta: the other terms cancel
+    assert found.terms @ [1, 0.05, 1] == pytest.approx(0.0, abs=1e-9)
+
+
+def test_what_cannot_be_differentiated_is_refused(data):
+    X, y, v = data
+    hinge = nerm.Hinge()
+    limited = (nerm.Risk(hinge) + nerm.SquaredL2()).subject_to(nerm.Neutrality(hinge) <= 1.5)
+    with pytest.raises(nerm.UnsupportedProblemError, match="without constraints"):
+        limited.on(X, y, viewpoint=v).solve().sensitivity("lam")
+    plain = (nerm.Risk(hinge) + nerm.SquaredL2() + 0 * nerm.Neutrality(hinge)).on(X, y, viewpoint=v).solve()
+    with pytest.raises(nerm.InvalidInputError, match="positive weight"):
+        plain.sensitivity("eta")
+    with pytest.raises(nerm.InvalidInputError, match="'parameter' must be one of"):
+        plain.sensitivity("gamma")
+    norm = (nerm.Risk(hinge) + nerm.LInf() + nerm.SquaredL2()).on(X, y).solve()
+    with pytest.raises(nerm.UnsupportedProblemError, match="derivatives need"):
+        norm.sensitivity("lam")
