@@ -49,7 +49,7 @@ from nerm.model.kernels import Linear
 from nerm.model.problem import Problem, with_terms
 from nerm.proofs.sensitivity import Linearization
 from nerm.typing import Floats
-from nerm.validation import as_matrix, as_values, as_weights
+from nerm.validation import as_matrix, as_values, as_vector, as_weights
 from nerm.viewpoint import Viewpoints
 from nerm.viewpoint import resolve as read_viewpoint
 from nerm.weights import resolve
@@ -175,7 +175,7 @@ class ChangeBound:
             if m * (at[0] - scores[0]) >= 0:
                 return nothing
             rows = zip(scaled_weights(problem, thetas), problem.blocks, strict=True)
-            risk = sum(np.sum(w * np.where(w > 0, b.atom.value(b.targets * at), 0.0)) for w, b in rows)
+            risk = sum(np.sum(w * np.where(w > 0, b.atom.value(b.margins(at)), 0.0)) for w, b in rows)
             omega = conjugate_of_sum(parts, hypothesis.adjoint(c) / n - m * a, hypothesis.squared_norm)
             ends.append((float(risk + c @ at) / n - omega.value - error - self.value) / m)
         return a, ends[0], ends[1]
@@ -291,17 +291,19 @@ def with_rows(
     old, new = problem.hypothesis, as_matrix(X)
     k = new.shape[0]
     views: dict[str, Floats] = read_viewpoint(viewpoint, X, k, problem.groups)
-    labels = as_values(y, k, "y", "label")
-    if not np.isin(labels, problem.classes).all() or set(views) != set(problem.viewpoints):
+    regression = problem.objective.is_regression
+    labels = as_vector(y, k, "y") if regression else as_values(y, k, "y", "label")
+    if not (regression or np.isin(labels, problem.classes).all()) or set(views) != set(problem.viewpoints):
         must = f"added rows must have labels of {problem.classes.tolist()} and the viewpoints of the problem"
         raise InvalidInputError(must, f"{labels[:5].tolist()} and {list(views)}", "Code them as in training")
+    labels = labels if regression else np.where(labels == problem.classes[1], 1.0, -1.0)
     new = new.toarray() if sp.issparse(new) and not sp.issparse(old.X) else new
     stacked = sp.vstack([old.X, new], format="csr") if sp.issparse(old.X) else np.vstack([old.X, new])
     views = {name: np.append(v, views[name]) for name, v in problem.viewpoints.items()}
     changed = bind(
         problem.objective,
         stacked,
-        np.append(problem.y, np.where(labels == problem.classes[1], 1.0, -1.0)),
+        np.append(problem.y, labels),
         viewpoint=Viewpoints(views, problem.groups),
         kernel=getattr(old, "kernel", None),
         intercept=problem.intercept,

@@ -75,7 +75,7 @@ class Linearization:
     def _classify(self, j: int, block: Any, weights: Floats) -> None:
         """Find the rows of block j at a kink, and the slopes and curvatures of the other rows."""
         counted = weights * block.targets != 0
-        margins, breaks = block.targets * self.scores, np.array(block.atom.facts.breakpoints)
+        margins, breaks = block.margins(self.scores), np.array(block.atom.facts.breakpoints)
         at = np.zeros(len(margins), dtype=bool)
         if len(breaks):
             near = np.clip(np.searchsorted(0.5 * (breaks[1:] + breaks[:-1]), margins), 0, len(breaks) - 1)
@@ -274,6 +274,14 @@ class Sensitivity:
     residual : float
         The residual of the linear system, relative to its right-hand side.
 
+    With one row x = 1, y = 1 and the loss (1 - w)^2 the optimum is w = 2 / (2 + lam):
+
+    >>> import nerm
+    >>> objective = nerm.Risk(nerm.Squared()) + 2.0 * nerm.SquaredL2()
+    >>> solution = objective.on([[1.0], [-1.0]], [1, -1], intercept=False).solve(tol=1e-10)
+    >>> solution.sensitivity("lam").coef.round(6).tolist()  # -2 / (2 + lam)^2
+    [-0.125]
+
     """
 
     parameter: str
@@ -313,7 +321,7 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
             if isinstance(term.term, Risk):
                 costs = term.term.row_weights(problem.y, np.ones(n))
                 slope += np.where(system.active, 0.0, term.weight * costs * block.targets * system.slopes[j])
-                own[block.term] = costs * block.atom.value(block.targets * system.scores) / problem.divisor
+                own[block.term] = costs * block.atom.value(block.margins(system.scores)) / problem.divisor
         g = system.rows(np.ones(n, dtype=bool)).T * slope / problem.divisor
     dz, _, residual = system.solve(g, np.zeros((len(system.tied), g.shape[1])))
     system.check(dz)

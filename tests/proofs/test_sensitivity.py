@@ -163,3 +163,20 @@ def test_what_cannot_be_differentiated_is_refused(data):
     norm = (nerm.Risk(hinge) + nerm.LInf() + nerm.SquaredL2()).on(X, y).solve()
     with pytest.raises(nerm.UnsupportedProblemError, match="derivatives need"):
         norm.sensitivity("lam")
+
+
+def test_ridge_regression_has_its_known_derivative_and_update():
+    rng = np.random.default_rng(0)
+    X, n = rng.normal(size=(50, 3)), 50
+    y = X @ [1.0, -2.0, 0.5] + rng.normal(size=n)
+    objective = nerm.Risk(nerm.SquaredError()) + 0.3 * nerm.SquaredL2()
+    solution = objective.on(X[:45], y[:45], intercept=False).solve(tol=1e-12)
+
+    def ridge(X, y, lam):
+        return np.linalg.solve(2 * X.T @ X / len(y) + lam * np.eye(3), 2 * X.T @ y / len(y))
+
+    known = (ridge(X[:45], y[:45], 0.3 + 1e-5) - ridge(X[:45], y[:45], 0.3 - 1e-5)) / 2e-5
+    assert solution.sensitivity("lam").coef == pytest.approx(known, rel=1e-6)
+    bound = solution.with_rows(X[45:], y[45:])
+    assert np.linalg.norm(ridge(X, y, 0.3) - solution.coef) <= bound.coefficients + 1e-9
+    assert bound.estimate[0] == pytest.approx(ridge(X, y, 0.3), rel=1e-6)
