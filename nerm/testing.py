@@ -13,7 +13,7 @@ import cvxpy as cp
 import numpy as np
 
 from nerm.atoms.margin import MarginFunction
-from nerm.atoms.regularizer import Norm, Regularizer
+from nerm.atoms.regularizer import Regularizer
 from nerm.typing import Floats
 
 __all__ = ["check_margin_function", "check_regularizer"]
@@ -180,7 +180,7 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
 def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float | None = None) -> None:
     """Check a regularizer against its contract.
 
-    The function checks convexity, subgradients, conjugate, prox, cvxpy expression, parts, norms and free
+    The function checks convexity, subgradients, conjugate, prox, cvxpy expression, parts, structure and free
     directions. It raises an AssertionError that names the violated condition.
 
     Parameters
@@ -198,9 +198,9 @@ def check_regularizer(atom: Regularizer, *, d: int = 6, tol: float | None = None
     >>> check_regularizer(L1())
     """
     atom.check(d)
-    tol = (1e-6 if atom.numeric else 1e-9) if tol is None else tol
-    parts = [_expression, _values_of_regularizer, _norms, _axes, _prox_of_regularizer]
-    parts += [_dual_norm] if isinstance(atom, Norm) else []
+    tol = (1e-6 if atom.at(d).numeric else 1e-9) if tol is None else tol
+    parts = [_expression, _values_of_regularizer, _structure, _axes, _prox_of_regularizer]
+    parts += [_dual_norm] if atom.is_norm(d) else []
     W = _test_vectors(d)
     clauses = chain.from_iterable(part(atom, w, tol) for w in W for part in parts)
     _hold(atom, chain(_free_directions(atom, W, tol), clauses))
@@ -222,18 +222,18 @@ def _values_of_regularizer(atom: Regularizer, w: Floats, tol: float) -> Clauses:
     value, q = atom.value(w), np.random.default_rng(1).normal(size=len(w))
     yield value >= -tol, "Omega must not be negative"
     yield value + atom.conjugate(q) >= w @ q - 10 * tol, "Omega(w) + Omega*(q) >= w.q must hold"
-    parts = sum(share * part.value(w) for share, part in atom.parts())
+    parts = sum(share * part.value(w) for share, part in atom.parts(len(w)))
     yield abs(parts - value) <= tol * (1 + value), "the parts must add up"
 
 
-def _norms(atom: Regularizer, w: Floats, tol: float) -> Clauses:
-    """Compare the value with the sum of the norms of groups, for the atom and for its parts."""
-    for part in (atom, *(part for _, part in atom.parts())):
-        found = part.norms(len(w))
-        if found is not None:
-            sizes = [n.weights @ np.linalg.norm(w[n.groups], ord=n.order, axis=1) for n in found]
-            close = abs(float(sum(sizes)) - part.value(w)) <= tol * (1 + part.value(w))
-            yield close, "norms must add up to the value"
+def _structure(atom: Regularizer, w: Floats, tol: float) -> Clauses:
+    """Compare the value with the squares and the norms of the structure."""
+    found = atom.structure(len(w))
+    if found is not None:
+        norms = sum(float(n.weights @ n.lengths(n.of(w))) for n in found.norms)
+        square = 0.0 if found.quadratic is None else float(w @ (found.quadratic @ w))
+        whole = norms + 0.5 * (found.mu * float(w @ w) + square)
+        yield abs(whole - atom.value(w)) <= tol * (1 + whole), "the structure must add up to the value"
 
 
 def _free_directions(atom: Regularizer, W: list[Floats], tol: float) -> Clauses:
@@ -284,8 +284,11 @@ def _prox_of_regularizer(atom: Regularizer, w: Floats, tol: float) -> Clauses:
     yield abs(gap) <= 100 * tol, f"Omega(z) + Omega*(q) = z.q must hold at q = w - prox(w). Gap {gap:.1e}"
 
 
-def _dual_norm(atom: Any, w: Floats, tol: float) -> Clauses:
+def _dual_norm(atom: Regularizer, w: Floats, tol: float) -> Clauses:
     value, others = atom.value(w), [z for z in _test_vectors(len(w)) if z.any()]
+    size = atom.at(len(w)).dual_norm(w)
     ratio = max(float(w @ z) / atom.value(z) for z in others)
-    yield ratio <= atom.dual_norm(w) + 10 * tol, "the dual norm must bound q.w / Omega(w)"
+    yield ratio <= size + 10 * tol, "the dual norm must bound q.w / Omega(w)"
+    outside = size == 0 or np.isinf(atom.conjugate(1.01 * w / size))
+    yield outside, "the conjugate must be +inf outside the unit ball of the dual norm"
     yield abs(atom.value(2 * w) - 2 * value) <= tol * (1 + value), "a norm must be homogeneous"

@@ -1,135 +1,90 @@
-"""Regularizers defined by the user: a cvxpy expression and optional numpy functions."""
+"""Regularizers defined by the user: one cvxpy expression, read as squares and norms of linear maps of w."""
+
+from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
+import scipy.sparse as sp
 
-from nerm.atoms.custom import as_interval, require
-from nerm.atoms.regularizer import Regularizer
-from nerm.atoms.small_programs import Derived, derived
+from nerm.atoms import cvx as cp
+from nerm.atoms.regularizer import Norms, Regularizer, Structure
 from nerm.errors import InvalidInputError
-from nerm.typing import Floats
+from nerm.typing import Floats, Ints
 
 Function: TypeAlias = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class CustomRegularizer(Regularizer):
-    """A regularizer made by `regularizer`; functions that were not given are computed numerically.
-
-    Subgradients are computed from one-sided differences. Prox and conjugate are computed by small convex
-    programs (`nerm.atoms.small_programs`) and rounded so that an error can only make a certificate looser.
-    The directions along which Omega is constant are the orthogonal complement of its gradients.
+    """A regularizer made by `regularizer`.
 
     Examples
     --------
     >>> import cvxpy as cp
     >>> variation = regularizer(lambda w: cp.tv(w), name="tv")
-    >>> variation.value(np.array([1.0, 1.0, 4.0])), variation.numeric
-    (3.0, True)
+    >>> variation.value(np.array([1.0, 1.0, 4.0])), variation.structure(3).norms[0].weights.tolist()
+    (3.0, [1.0, 1.0])
     >>> abs(variation.free(4).T @ [0.5, 0.5, 0.5, 0.5]).round(6).tolist()  # constants cost nothing
     [1.0]
     """
 
     label: str
     cvxpy_expression: Function = field(repr=False)
-    numpy_value: Function | None = field(default=None, repr=False)
-    numpy_conjugate: Function | None = field(default=None, repr=False)
-    numpy_prox: Function | None = field(default=None, repr=False)
-    numpy_subgradient: Function | None = field(default=None, repr=False)
-
-    @property
-    def numeric(self) -> bool:  # type: ignore[override]
-        """Whether the conjugate or the prox is computed numerically."""
-        return self.numpy_conjugate is None or self.numpy_prox is None
-
-    def _derived(self, d: int) -> Derived:
-        return derived(self.cvxpy_expression, d)
-
-    def value(self, w: Floats) -> float:
-        """Return Omega(w), by the numpy function if one was given, else by the cvxpy expression."""
-        return float((self.numpy_value or self._derived(len(w)).value)(w))
-
-    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return (low, high), both (d,): the one-sided derivatives of Omega along the coordinate axes.
-
-        They are computed by differences if no function was given.
-        """
-        return as_interval((self.numpy_subgradient or self._derived(len(w)).slopes)(w))
-
-    def conjugate(self, q: Floats) -> float:
-        """Return Omega*(q) or slightly more, by a small convex program if no function was given."""
-        return float((self.numpy_conjugate or self._derived(len(q)).conjugate)(q))
-
-    def finite_multiple(self, q: Floats) -> float:
-        """Return a number t in [0, 1] for which Omega*(t q) is finite."""
-        derived = self._derived(len(q))
-        return (
-            derived.finite_multiple(q)
-            if self.numpy_conjugate is None and derived.homogeneous
-            else super().finite_multiple(q)
-        )
-
-    def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return argmin_z  step Omega(z) + ||z - w||^2 / 2, by a small program if no function was given."""
-        return np.asarray((self.numpy_prox or self._derived(len(w)).prox)(w, step), dtype=float)
-
-    def free(self, d: int) -> Floats:
-        """Return an orthonormal basis, (d, k), of the directions along which Omega is constant."""
-        return self._derived(d).free
 
     def expression(self, w: Any) -> Any:
         """Return Omega of a cvxpy vector."""
         return self.cvxpy_expression(w)
 
-    def check(self, d: int) -> None:
-        """Raise an error if the expression is not a regularizer of d coefficients.
+    def structure(self, d: int) -> Structure | None:
+        """Return Omega of d coefficients as squares and norms, or None if a part of it has no rule."""
+        return read(self.cvxpy_expression, d)
 
-        The given numpy functions are compared with the expression, too.
-        """
+    def check(self, d: int) -> None:
+        """Raise an error if the expression is not a regularizer of d coefficients."""
+        from nerm.atoms.small_programs import Derived
+
         what = f"'expression' of {self.label!r} must"
         try:
-            made = self._derived(d).h
-            convex, size = made.is_convex(), made.size
+            made = Derived(self.expression, d)
+            convex, shape = made.h.is_convex(), made.h.shape
         except Exception as error:
             must = f"{what} map a cvxpy vector of length {d} to a cvxpy expression"
             do = "Use cvxpy functions inside it, for instance lambda w: cp.norm1(w)"
             raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
-        got = f"an expression of curvature {made.curvature}"
-        do = "Rewrite it with cvxpy's convex functions (cp.norm1, cp.sum_squares, cp.tv …)"
-        require(convex, f"{what} be convex by cvxpy's rules", got, do)
-        must = f"{what} be a single number"
-        require(size == 1, must, f"shape {made.shape}", "Sum over it, or take a norm")
+        if not convex:
+            do = "Rewrite it with cvxpy's convex functions (cp.norm1, cp.sum_squares, cp.tv …)"
+            got = f"an expression of curvature {made.h.curvature}"
+            raise InvalidInputError(f"{what} be convex by cvxpy's rules", got, do)
+        if made.h.size != 1:
+            raise InvalidInputError(
+                f"{what} be a single number", f"shape {shape}", "Sum over it, or take a norm"
+            )
         rng = np.random.default_rng(0)
         points = [np.zeros(d), *(size * rng.normal(size=d) for size in (1e-2, 1.0, 1.0, 1e2))]
-        values = np.array([self._derived(d).value(w) for w in points])
-        must = f"{what} be 0 at w = 0 and nowhere negative or infinite"
-        good = np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)
-        got = f"{values[0]:g} at 0, and {values[1:].tolist()} at random points"
-        require(good, must, got, "Add or drop a constant")
-        _check_given(self, points[1:])
+        values = np.array([made.value(w) for w in points])
+        if not (np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)).all():
+            must = f"{what} be 0 at w = 0 and nowhere negative or infinite"
+            got = f"{values[0]:g} at 0, and {values[1:].tolist()} at random points"
+            raise InvalidInputError(must, got, "Add or drop a constant")
 
     def formula(self, mean: str = "mean") -> str:
-        """Return name(w) as text; the formula itself is not known."""
+        """Return name(w) as text."""
         return f"{self.label}(w)"
 
     def latex_formula(self) -> str:
-        """Return name(w) as LaTeX; the formula itself is not known."""
+        """Return name(w) as LaTeX."""
         return rf"\operatorname{{{self.label}}}(w)"
 
 
-def regularizer(
-    expression: Function,
-    *,
-    name: str = "Omega",
-    value: Function | None = None,
-    conjugate: Function | None = None,
-    prox: Function | None = None,
-    subgradient: Function | None = None,
-) -> Regularizer:
+def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:
     """Make a regularizer from one cvxpy expression.
+
+    Weighted sums of l1, l2 and l-infinity norms and of squares of linear functions of w are recognised, and
+    nerm's own interior-point solver takes them. Everything else goes to a cvxpy solver.
 
     Parameters
     ----------
@@ -138,60 +93,180 @@ def regularizer(
         Omega(w) >= 0 and Omega(0) = 0.
     name : str
         The name in formulas and error messages.
-    value, conjugate : callable, optional
-        Omega(w) and Omega*(q) in numpy.
-    prox : callable, optional
-        ``prox(w, step)``, the minimiser of step Omega(z) + ||z - w||^2 / 2.
-    subgradient : callable, optional
-        The gradient (d,), or the pair (low, high) of one-sided derivatives along the axes.
 
     Returns
     -------
     Regularizer
         The expression is checked here for d = 6 if it accepts that length, and for the number of columns when
-        it is bound to data. Each check compares the numpy functions with the expression.
+        it is bound to data.
 
     Examples
     --------
-    A fused lasso, alone and in a sum:
+    A fused lasso:
 
     >>> import cvxpy as cp, nerm
     >>> X, y = [[1.0, 0.9, 0.0], [0.2, 1.0, 1.0], [-1.0, 0.1, 0.3], [-0.3, -1.0, -1.0]], [1, 1, -1, -1]
-    >>> smooth = nerm.regularizer(lambda w: cp.tv(w), name="tv")
-    >>> print(nerm.Risk(nerm.Hinge()) + 0.1 * smooth)
-    minimise mean hinge(y f) + 0.1 tv(w)
-    >>> str((nerm.Risk(nerm.Hinge()) + 0.1 * smooth + 0.1 * nerm.L1()).on(X, y).solve(tol=1e-5).status)
-    'optimal'
+    >>> fused = nerm.regularizer(lambda w: cp.tv(w) + 0.5 * cp.norm1(w), name="fused")
+    >>> print(nerm.Risk(nerm.Hinge()) + 0.1 * fused)
+    minimise mean hinge(y f) + 0.1 fused(w)
+    >>> solution = (nerm.Risk(nerm.Hinge()) + 0.1 * fused).on(X, y).solve()
+    >>> str(solution.status), solution.stats.solver
+    ('optimal', 'interior-point')
     """
-    atom = CustomRegularizer(str(name), expression, value, conjugate, prox, subgradient)
-    must = f"'expression' of {atom.label!r} must be a function of a cvxpy vector"
-    require(callable(expression), must, repr(expression), "Pass lambda w: cp.norm1(w), for instance")
+    atom = CustomRegularizer(str(name), expression)
+    if not callable(expression):
+        must = f"'expression' of {atom.label!r} must be a function of a cvxpy vector"
+        raise InvalidInputError(must, repr(expression), "Pass lambda w: cp.norm1(w), for instance")
     try:
-        derived(expression, 6)
+        expression(cp.Variable(6))
     except Exception:  # the expression does not accept d = 6: it is checked when d is known
         return atom
     atom.check(6)
     return atom
 
 
-def _check_given(atom: CustomRegularizer, points: list[Floats]) -> None:
-    """Compare the given numpy functions with those derived from the expression; raise if they differ."""
-    plain = CustomRegularizer(atom.label, atom.cvxpy_expression)
-    same = {
-        "value": (atom.numpy_value, "be the same function as 'expression'"),
-        "subgradient": (atom.numpy_subgradient, "give the one-sided derivatives of 'expression'"),
-        "prox": (atom.numpy_prox, "minimise step Omega(z) + ||z - w||^2 / 2"),
-    }
-    for w in points:
-        size = 1 + plain.value(w) + float(np.abs(w).max())
-        for name, (given, must) in same.items():
-            if given is not None:
-                got, expected = (np.asarray(getattr(one, name)(w)) for one in (atom, plain))
-                close = np.abs(got - expected) <= (1e-6 if name == "value" else 1e-4) * size
-                shown = f"{got.tolist()} against {expected.tolist()}"
-                require(close, f"{name!r} of {atom.label!r} must {must}", shown)
-        if atom.numpy_conjugate is not None:
-            z = plain.prox(w)
-            gap = plain.value(z) + atom.conjugate((w - z) * (1 - 1e-6)) - float(z @ (w - z))
-            must = f"'conjugate' of {atom.label!r} must satisfy Omega(z) + Omega*(q) = q.z at a subgradient q"
-            require(abs(gap) <= 1e-4 * size**2, must, f"an error of {gap:.1e}")
+# ---- the structure of an expression
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """G weighted norms or squares of `size` rows of a linear map each, and the entry to which each belongs.
+
+    `order` is 2, inf, or 0 for half a square.
+    """
+
+    order: float
+    size: int
+    weights: Floats
+    matrix: Any
+    entry: Ints
+
+
+@lru_cache(maxsize=64)
+def read(expression: Function, d: int) -> Structure | None:
+    """Return the structure of a cvxpy expression of d coefficients, or None if a part of it has no rule."""
+    w = cp.Variable(d)
+    try:
+        terms = _terms(expression(w), w)
+    except NotImplementedError:
+        return None
+    quadratic, norms = sp.csr_array((d, d)), list[Norms]()
+    for order, size in sorted({(t.order, t.size) for t in terms}):
+        same = [t for t in terms if (t.order, t.size) == (order, size)]
+        weights = np.concatenate([t.weights for t in same])
+        rows = np.arange(len(weights) * size).reshape(-1, size)[weights > 0].ravel()
+        matrix, weights = sp.vstack([t.matrix for t in same]).tocsr()[rows], weights[weights > 0]
+        if order == 0:
+            quadratic = quadratic + matrix.T @ sp.diags_array(np.repeat(weights, size)) @ matrix
+        elif len(weights):
+            norms.append(_plain(Norms(order, weights, np.arange(len(rows)).reshape(-1, size), matrix)))
+    mu = quadratic.diagonal().min(initial=np.inf)
+    if abs(quadratic - mu * sp.eye_array(d)).max() <= 1e-15 * mu:
+        return Structure(float(mu), tuple(norms))
+    return Structure(0.0, tuple(norms), quadratic)
+
+
+def _plain(norms: Norms) -> Norms:
+    """Return norms of the coefficients themselves, if each row of the map is a multiple of one of them."""
+    matrix, shape = norms.matrix, norms.groups.shape
+    matrix.eliminate_zeros()
+    factors, columns = np.abs(matrix.data), matrix.indices
+    alone = np.all(np.diff(matrix.indptr) == 1) and len(np.unique(columns)) == len(columns)
+    if not alone or np.ptp(factors.reshape(shape), axis=1).any():
+        return norms
+    return Norms(norms.order, norms.weights * factors.reshape(shape)[:, 0], columns.reshape(shape))
+
+
+def _terms(node: Any, w: Any) -> list[Terms]:
+    """Return the terms of a node of the tree; `entry` counts its entries column by column."""
+    kind = type(node).__name__.removesuffix("Approx").lower()
+    if kind not in RULES or (node.shape == () and getattr(node, "axis", None) is not None):
+        raise NotImplementedError(kind)
+    return RULES[kind](node, w)
+
+
+def _linear(node: Any, w: Any) -> Any:
+    """Return the matrix of a linear function of w, (entries, d)."""
+    w.value = np.zeros(w.shape)
+    if not node.is_affine() or np.any(node.value):
+        raise NotImplementedError
+    return sp.csr_array(node.grad[w].T)
+
+
+def _norm(node: Any, w: Any, order: float) -> list[Terms]:
+    """Return norms of the whole argument, or along an axis of it."""
+    inner = node.args[0]
+    matrix = _linear(inner, w)
+    if order not in (2, np.inf):
+        raise NotImplementedError
+    if node.axis is None:
+        return [Terms(order, inner.size, np.ones(1), matrix, np.zeros(1, int))]
+    places = np.moveaxis(np.arange(inner.size).reshape(inner.shape, order="F"), node.axis, -1)
+    rows = places.reshape(-1, inner.shape[node.axis])
+    return [Terms(order, rows.shape[1], np.ones(len(rows)), matrix[rows.ravel()], np.arange(len(rows)))]
+
+
+def _entries(node: Any, w: Any, order: float = 2, factor: float = 1.0) -> list[Terms]:
+    """Return one term per entry of the argument, `|z|` or a square."""
+    matrix = _linear(node.args[0], w)
+    return [Terms(order, 1, np.full(matrix.shape[0], factor), matrix, np.arange(matrix.shape[0]))]
+
+
+def _power(node: Any, w: Any) -> list[Terms]:
+    inner = node.args[0]
+    if float(np.ravel(getattr(node.p, "value", node.p))[0]) != 2:
+        raise NotImplementedError
+    if inner.is_affine():
+        return _entries(node, w, 0, 2.0)
+    norms = _terms(inner, w)  # the square of one Euclidean norm
+    if len(norms) != 1 or len(norms[0].weights) != 1 or norms[0].order != 2:
+        raise NotImplementedError
+    return [replace(norms[0], order=0, weights=2 * norms[0].weights ** 2)]
+
+
+def _sum(terms: list[Terms]) -> list[Terms]:
+    """Return the terms of the sum of all entries."""
+    return [replace(t, entry=np.zeros_like(t.entry)) for t in terms]
+
+
+def _product(node: Any, w: Any) -> list[Terms]:
+    """Return the product with numbers >= 0: one for all entries, one per entry, or a row of a sum."""
+    first, second = sorted(node.args, key=lambda factor: not factor.is_constant())
+    numbers = np.asarray(first.value, dtype=float)
+    if not first.is_constant() or numbers.min() < 0 or (numbers.size > 1 and numbers.shape != second.shape):
+        raise NotImplementedError
+    factors = np.broadcast_to(numbers, second.shape).ravel(order="F")
+    terms = [replace(t, weights=t.weights * factors[t.entry]) for t in _terms(second, w)]
+    return terms if node.shape else _sum(terms)
+
+
+def _divided(node: Any, w: Any) -> list[Terms]:
+    divisor = float(np.ravel(node.args[1].value)[0])
+    return [replace(t, weights=t.weights / divisor) for t in _terms(node.args[0], w)]
+
+
+def _form(node: Any, w: Any) -> list[Terms]:
+    """Return the quadratic form x'Px as a square: P = R'R."""
+    P = node.args[1].value
+    values, vectors = np.linalg.eigh(P.toarray() if sp.issparse(P) else P)
+    root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    return [
+        Terms(0, len(root), np.full(1, 2.0), sp.csr_array(root @ _linear(node.args[0], w)), np.zeros(1, int))
+    ]
+
+
+#: How each cvxpy atom, by the name of its class, makes norms and squares.
+RULES: dict[str, Callable[[Any, Any], list[Terms]]] = {
+    "addexpression": lambda node, w: [t for part in node.args for t in _terms(part, w)],
+    "multiply": _product,
+    "mulexpression": _product,
+    "divexpression": _divided,
+    "sum": lambda node, w: _sum(_terms(node.args[0], w)),
+    "abs": _entries,
+    "norm1": lambda node, w: _sum(_entries(node, w) if node.args[0].is_affine() else _terms(node.args[0], w)),
+    "norm_inf": lambda node, w: _norm(node, w, np.inf),
+    "pnorm": lambda node, w: _norm(node, w, float(node.p)),
+    "power": _power,
+    "quad_over_lin": lambda node, w: _sum(_entries(node, w, 0, 2 / float(node.args[1].value))),
+    "quadform": _form,
+}

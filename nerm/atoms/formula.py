@@ -1,38 +1,41 @@
 """Read a margin function from its formula: exact values, slopes, conjugate and prox from a cvxpy expression.
 
 The expression is a tree of elementwise cvxpy atoms with one leaf, the margin m. `RULES` says for each cvxpy
-atom how it acts on piecewise quadratic functions (`nerm.atoms.piecewise`) and on jets (`nerm.atoms.jets`). A
-tree that stays piecewise quadratic is known exactly. To support another cvxpy atom, add one entry to `RULES`.
+atom how it acts on functions of m, given by their jets (`nerm.atoms.jets`). A tree that stays piecewise
+quadratic is known exactly (`nerm.atoms.piecewise`). To support another cvxpy atom, add one entry to `RULES`.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy.special import entr, expit
 
 from nerm.atoms.jets import Jet, JetFunction
-from nerm.atoms.piecewise import HingeSum, PiecewiseQuadratic
+from nerm.atoms.piecewise import HingeSum, Pieces, inside
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 
 Function: TypeAlias = HingeSum | JetFunction
 Pointwise: TypeAlias = Callable[[Floats], Floats]
-CONSTANT = PiecewiseQuadratic.constant
 SECANT = 1e-6  # relative step of slopes of an atom without a rule
 GRID = np.sinh(np.linspace(-15.0, 15.0, 3001))  # margins up to 1.6e6, dense around 0
 
 
 @dataclass(frozen=True, eq=False)
-class Node:
-    """A function of m at one place of the tree: piecewise quadratic if possible, else by its jets."""
+class Node(JetFunction):
+    """A function of m at one place of the tree.
 
-    function: PiecewiseQuadratic | JetFunction
+    `degree` is 1 or 2 if the function is piecewise linear or piecewise quadratic, else 3.
+    """
+
+    degree: int = 3
 
     def __add__(self, other: Any) -> Node:
         return add(self, as_node(other))
@@ -55,19 +58,13 @@ class Node:
     __radd__ = __add__
     __rmul__ = __mul__
 
-    @property
-    def quadratic(self) -> PiecewiseQuadratic | None:
-        """The function, if it is piecewise quadratic."""
-        return self.function if isinstance(self.function, PiecewiseQuadratic) else None
-
-    @property
+    @cached_property
     def line(self) -> tuple[float, float] | None:
         """Slope and level of a function that is one straight line, else None."""
-        f = self.quadratic
-        if f is None or len(f.breaks) or f.pieces[0, 1]:
+        if self.degree > 1 or len(self.breaks):
             return None
-        centre, _, slope, level = f.pieces[0].tolist()
-        return slope, level - slope * centre
+        value, slope, *_ = self.jet(np.zeros(1))
+        return float(slope[0]), float(value[0])
 
     @property
     def number(self) -> float | None:
@@ -75,68 +72,69 @@ class Node:
         return self.line[1] if self.line and not self.line[0] else None
 
     @property
-    def smoothness(self) -> float:
-        """A bound on the absolute curvature; infinite if there is a kink."""
-        f = self.function
-        if isinstance(f, JetFunction):
-            return f.smoothness
-        return float(2 * np.abs(f.pieces[:, 1]).max()) if np.allclose(*f.jumps, atol=0) else np.inf
+    def exact(self) -> Node:
+        """The function by its pieces, if it is piecewise quadratic: no digits are lost far from 0."""
+        if self.degree > 2:
+            return self
+        f = Pieces(self)
+        return Node(f.value, f.jet, f.breaks, f.smoothness, degree=2 if f.pieces[:, 1].any() else 1)
 
-    def jet(self, m: Floats) -> Jet:
-        """Return the jet at m."""
-        f = self.function
-        if self.line:
-            slope = np.full(m.shape, self.line[0])
-            return Jet(self.line[0] * m + self.line[1], slope, slope, np.zeros(m.shape))
-        if isinstance(f, JetFunction):
-            return f.jet(m)
-        return Jet(f.value(m), *f.slopes_at(m), f.curvature(m))
+
+def straight(slope: float, level: float) -> Node:
+    """Return slope m + level."""
+
+    def jet(m: Floats) -> Jet:
+        slopes = np.full(m.shape, slope)
+        return Jet(slope * m + level, slopes, slopes, np.zeros(m.shape))
+
+    return Node(lambda m: slope * m + level, jet, np.zeros(0), 0.0, degree=1)
 
 
 def as_node(given: Any) -> Node:
     """Convert a number to a node."""
-    return given if isinstance(given, Node) else Node(CONSTANT(float(given)))
+    return given if isinstance(given, Node) else straight(0.0, float(given))
 
 
 #: The margin itself. A formula of nerm's own atoms applied to it gives its function without cvxpy.
-MARGIN = Node(PiecewiseQuadratic.identity())
+MARGIN = straight(1.0, 0.0)
 
 
 def add(one: Node, two: Node) -> Node:
     """Return the sum."""
-    f, g = one.quadratic, two.quadratic
-    if f and g:
-        return Node(f + g)
-    value, other = one.function.value, two.function.value
-    breaks = np.union1d(one.function.breaks, two.function.breaks)
+    if one.line and two.line:
+        return straight(one.line[0] + two.line[0], one.line[1] + two.line[1])
 
     def jet(m: Floats) -> Jet:
         return Jet(*(a + b for a, b in zip(one.jet(m), two.jet(m), strict=True)))
 
-    smoothness = one.smoothness + two.smoothness
-    star = _plus_line(one, two) or _plus_line(two, one)
-    return Node(JetFunction(lambda m: value(m) + other(m), jet, breaks, smoothness, star=star))
+    return Node(
+        lambda m: one.value(m) + two.value(m),
+        jet,
+        np.union1d(one.breaks, two.breaks),
+        one.smoothness + two.smoothness,
+        star=_plus_line(one, two) or _plus_line(two, one),
+        degree=max(one.degree, two.degree),
+    ).exact
 
 
 def _plus_line(node: Node, other: Node) -> Pointwise | None:
     """Return the conjugate of the sum of a function with known conjugate and a line."""
-    star, line = getattr(node.function, "star", None), other.line
+    star, line = node.star, other.line
     return None if star is None or line is None else lambda u: star(u - line[0]) - line[1]
 
 
 def scale(node: Node, factor: float) -> Node:
     """Return a multiple."""
-    if node.quadratic:
-        return Node(factor * node.quadratic)
-    f = node.function
-    smoothness = abs(factor) * node.smoothness if factor else 0.0
+    if node.line:
+        return straight(factor * node.line[0], factor * node.line[1])
 
     def jet(m: Floats) -> Jet:
         return Jet(*(factor * part for part in node.jet(m)))
 
-    known = getattr(f, "star", None) if factor > 0 else None
+    known = node.star if factor > 0 else None
     star = None if known is None else lambda u: factor * known(u / factor)
-    return Node(JetFunction(lambda m: factor * f.value(m), jet, f.breaks, smoothness, star=star))
+    most = abs(factor) * node.smoothness if factor else 0.0
+    return Node(lambda m: factor * node.value(m), jet, node.breaks, most, star=star, degree=node.degree)
 
 
 def product(one: Node, two: Node) -> Node:
@@ -150,35 +148,56 @@ def product(one: Node, two: Node) -> Node:
 
 def maximum(one: Node, two: Node) -> Node:
     """Return the larger of two functions."""
-    f, g = one.quadratic, two.quadratic
-    if f and g:
-        return Node(f.maximum(g))
-    value, other = one.function.value, two.function.value
 
     def jet(m: Floats) -> Jet:
         a, b = one.jet(m), two.jet(m)
-        larger, equal = a.value > b.value, a.value == b.value
+        equal = a.value == b.value
+        larger = np.where(equal, a.curvature > b.curvature, a.value > b.value)
         chosen = [np.where(larger, x, y) for x, y in zip(a, b, strict=True)]
         low, high = np.minimum(a.low, b.low), np.maximum(a.high, b.high)
         return Jet(chosen[0], np.where(equal, low, chosen[1]), np.where(equal, high, chosen[2]), chosen[3])
 
-    both = np.union1d(one.function.breaks, two.function.breaks)
-    breaks = np.union1d(both, crossings(lambda m: value(m) - other(m), both))
-    return Node(JetFunction(lambda m: np.maximum(value(m), other(m)), jet, breaks))
+    breaks, degree = np.union1d(one.breaks, two.breaks), max(one.degree, two.degree)
+    cross = roots if degree < 3 else crossings
+    breaks = np.union1d(breaks, cross(add(one, scale(two, -1.0)), breaks))
+    return Node(lambda m: np.maximum(one.value(m), two.value(m)), jet, breaks, degree=degree).exact
 
 
-def crossings(difference: Pointwise, breaks: Floats) -> Floats:
+def roots(difference: Node, breaks: Floats) -> Floats:
+    """Return the points at which a piecewise quadratic function with given breakpoints changes its sign."""
+    found = list[float]()
+    points = inside(breaks)
+    jet = difference.jet(points)
+    pieces = zip(points, 0.5 * jet.curvature, jet.low, jet.value, strict=True)
+    for (low, high), (x, a, b, c) in zip(pairwise([-np.inf, *breaks, np.inf]), pieces, strict=True):
+        if a == 0:
+            moves = [-c / b] if b else []
+        else:
+            discriminant = b * b - 4 * a * c
+            q = -0.5 * (b + np.copysign(np.sqrt(max(discriminant, 0.0)), b))
+            moves = [q / a, c / q] if discriminant > 0 else []
+        found += [_short(x + move) for move in moves if low < x + move < high]
+    return np.array(found)
+
+
+def _short(number: float) -> float:
+    """Replace a number by a decimal of 14 digits if both are equal up to rounding: -0.6, say."""
+    short = float(f"{number:.14g}")
+    return short if abs(short - number) <= 8 * np.finfo(float).eps * abs(number) else float(number)
+
+
+def crossings(difference: Node, breaks: Floats) -> Floats:
     """Return the points at which a function with given breakpoints changes its sign, by bisection."""
     near = np.geomspace(1e-9, 1e-2, 15)  # next to a kink it may change its sign twice
     points = np.unique([*GRID, *breaks, *np.add.outer(breaks, [*-near, *near]).ravel()])
     with np.errstate(all="ignore"):
-        signs = np.sign(difference(points))
+        signs = np.sign(difference.value(points))
         known = np.flatnonzero(np.abs(signs) == 1)  # the function may be 0 at single points or on intervals
         change = np.flatnonzero(signs[known[1:]] != signs[known[:-1]])
         low, high, left = points[known[change]], points[known[change + 1]], signs[known[change]]
-        for _ in range(200):
+        for _ in range(80):
             middle = 0.5 * (low + high)
-            same = np.sign(difference(middle)) == left
+            same = np.sign(difference.value(middle)) == left
             low, high = np.where(same, middle, low), np.where(same, high, middle)
     return np.asarray(high)
 
@@ -198,11 +217,11 @@ def outer(
     """
 
     def rule(node: Node) -> Node:
-        f, line = node.function, node.line
+        line = node.line
 
         def value(m: Floats) -> Floats:
             with np.errstate(all="ignore"):
-                return np.asarray(g(f.value(m) if line is None else line[0] * m + line[1]))
+                return np.asarray(g(node.value(m)))
 
         def jet(m: Floats) -> Jet:
             inner = node.jet(m)
@@ -217,52 +236,46 @@ def outer(
                 bent += np.where(inner.curvature != 0, first * inner.curvature, 0.0)
                 return Jet(np.asarray(g(inner.value)), low, high, bent)
 
-        breaks = f.breaks
-        if singular is not None and node.quadratic is not None:
-            breaks = np.union1d(breaks, node.quadratic.maximum(CONSTANT(singular)).breaks)
-        elif singular is not None:
-            breaks = np.union1d(breaks, crossings(lambda m: f.value(m) - singular, breaks))
+        breaks = node.breaks if singular is None else maximum(node, straight(0.0, singular)).breaks
         if line is None or not line[0]:
-            return Node(JetFunction(value, jet, breaks))
+            return Node(value, jet, breaks)
         a, b = line
         known = None if star is None else lambda u: star(u / a) - b * (u / a)
-        return Node(JetFunction(value, jet, breaks, most * a**2, star=known))
+        return Node(value, jet, breaks, most * a**2, star=known)
 
     return rule
 
 
 def power(node: Node, p: float) -> Node:
-    """Return x^p; of a piecewise linear x also as a piecewise quadratic."""
-    squared = node.quadratic.square() if p == 2 and node.quadratic else None
+    """Return x^p."""
     if node.number is not None:
-        return Node(CONSTANT(float(np.power(node.number, p))))
-    if squared is not None or p in (0, 1):
-        return Node(CONSTANT(1.0)) if p == 0 else node if squared is None else Node(squared)
-    singular = 0.0 if p < 2 else None
+        return straight(0.0, float(np.power(node.number, p)))
+    if p in (0, 1):
+        return straight(0.0, 1.0) if p == 0 else node
     even = p == int(p) and int(p) % 2 == 0
 
     def of(q: float) -> Pointwise:
         return lambda x: np.where((x >= 0) | even, np.power(x, q), np.nan)
 
-    most = 2.0 if p == 2 else np.inf
+    most, singular = 2.0 if p == 2 else np.inf, 0.0 if p < 2 else None
     bent = outer(of(p), lambda x: p * of(p - 1)(x), lambda x: p * (p - 1) * of(p - 2)(x), most, singular)
-    return bent(node)
+    found = bent(node)
+    return replace(found, degree=2).exact if p == 2 and node.degree == 1 else found
 
 
 def huber(node: Node, M: float) -> Node:
     """Return x^2 for |x| <= M and 2 M |x| - M^2 beyond: x^2 - max(|x| - M, 0)^2."""
-    beyond = maximum(add(absolute(node), Node(CONSTANT(-M))), Node(CONSTANT(0.0)))
-    return add(power(node, 2.0), scale(power(beyond, 2.0), -1.0))
+    return power(node, 2.0) - power(maximum(absolute(node) - M, as_node(0.0)), 2.0)
 
 
 def absolute(node: Node) -> Node:
     """Return |x|."""
-    return maximum(node, scale(node, -1.0))
+    return maximum(node, -node)
 
 
 def minimum(one: Node, two: Node) -> Node:
     """Return the smaller of two functions."""
-    return scale(maximum(scale(one, -1.0), scale(two, -1.0)), -1.0)
+    return -maximum(-one, -two)
 
 
 def length(atom: Any, stacked: list[Node]) -> Node:
@@ -288,7 +301,7 @@ logistic = outer(
 #: How each cvxpy atom, by the name of its class, acts on the nodes of its arguments.
 RULES: dict[str, Callable[..., Any]] = {
     "AddExpression": lambda atom, *nodes: reduce(add, nodes),
-    "NegExpression": lambda atom, node: scale(node, -1.0),
+    "NegExpression": lambda atom, node: -node,
     "MulExpression": lambda atom, one, two: product(one, two),
     "multiply": lambda atom, one, two: product(one, two),
     "DivExpression": lambda atom, one, two: product(one, power(two, -1.0)),
@@ -321,7 +334,7 @@ def read(expression: Any, variable: Any) -> Node:
         values = np.unique(np.asarray(_dense(expression.value), dtype=float))
         if len(values) != 1:
             raise NotImplementedError("a constant that differs between entries")
-        return Node(CONSTANT(float(values[0])))
+        return straight(0.0, float(values[0]))
     names = [cls.__name__ for cls in type(expression).__mro__]
     rule = next((RULES[name] for name in names if name in RULES), None)
     if rule is None:
@@ -356,14 +369,14 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
     try:
         node = read(tree, m)
     except (NotImplementedError, AttributeError) as missing:
-        node = Node(_numeric(expression, label, str(missing)))
-    if node.quadratic:
-        convex = node.quadratic.is_convex
+        node = _numeric(expression, label, str(missing))
+    function = finished(node)
+    if isinstance(function, HingeSum):
+        convex = function.is_convex
     if not convex:
         do = "Use cvxpy's convex functions (cp.pos, cp.logistic …), or write two parts with dc_function"
         got = f"an expression of curvature {tree.curvature}"
         raise InvalidInputError(f"{what} be convex by cvxpy's rules", got, do)
-    function = finished(node)
     at = GRID[np.abs(GRID) < 30]
     values = function.value(at)
     wrong = np.isnan(values) | ((np.abs(at) <= 2) & np.isinf(values))  # far out it may overflow
@@ -376,7 +389,7 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
 
 def finished(node: Node) -> Function:
     """Return the function of a node that is the whole formula."""
-    return HingeSum(node.quadratic) if node.quadratic else node.function  # type: ignore[return-value]
+    return HingeSum(node) if node.degree < 3 else node
 
 
 def evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
@@ -391,7 +404,7 @@ def evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
     return np.array(np.broadcast_to(values, m.size)).reshape(m.shape)
 
 
-def _numeric(expression: Callable[[Any], Any], label: str, missing: str) -> JetFunction:
+def _numeric(expression: Callable[[Any], Any], label: str, missing: str) -> Node:
     """Return a function whose values come from cvxpy and whose slopes come from secants."""
     points = np.array([-2.0, 0.3, 1.7])
     if not np.allclose(evaluated(expression, points), [evaluated(expression, p) for p in points]):
@@ -412,4 +425,4 @@ def _numeric(expression: Callable[[Any], Any], label: str, missing: str) -> JetF
             low, high = low.astype(np.float32).astype(float), high.astype(np.float32).astype(float)
             return Jet(here, low, high, (high - low) / step)
 
-    return JetFunction(value, jet, np.zeros(0), numeric=True)
+    return Node(value, jet, np.zeros(0), numeric=True)

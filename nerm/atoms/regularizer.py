@@ -1,14 +1,14 @@
 """Regularizers: convex functions of the coefficients with value 0 at 0.
 
-The module defines the base classes, half the squared l2 norm, l1, l-infinity, the elastic net and the group
-lasso.
+The module defines the base class, half the squared l2 norm, l1, l-infinity, the elastic net and the group
+lasso. Each of them is a `Structure`: a quadratic form and norms of groups of linear functions of w.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from nerm.validation import as_nonnegative, as_positive
 
 
 class Norms(NamedTuple):
-    """The sum over G groups g of weights_g ||w_g||, where all groups have the same size k and the same norm.
+    """The sum over G groups g of weights_g ||z_g||, where all groups have the same size k and the same norm.
 
     Attributes
     ----------
@@ -30,18 +30,56 @@ class Norms(NamedTuple):
     weights : (G,) array
         One positive weight per group.
     groups : (G, k) array
-        The indices of the coefficients of each group.
+        The indices of the entries of each group in z; no index occurs twice.
+    matrix : (m, d) sparse array or None
+        The linear map of z = matrix w; None if z = w.
     """
 
     order: float
     weights: Floats
     groups: Ints
+    matrix: Any = None
+
+    def of(self, w: Floats) -> Floats:
+        """Return the groups of z, (G, k)."""
+        return np.asarray((w if self.matrix is None else self.matrix @ w)[self.groups])
+
+    def lengths(self, z: Floats, *, dual: bool = False) -> Floats:
+        """Return the norm of each group of z, or its dual norm, (G,)."""
+        return np.asarray(np.linalg.norm(z, 1 if dual and self.order > 2 else self.order, axis=1))
+
+
+class Structure(NamedTuple):
+    """(mu/2) ||w||^2 + (1/2) w'Q w + a sum of norms.
+
+    Attributes
+    ----------
+    mu : float
+        The weight of the squared l2 norm.
+    norms : tuple of Norms
+        The norms.
+    quadratic : (d, d) sparse array or None
+        Q; None for 0.
+    """
+
+    mu: float
+    norms: tuple[Norms, ...] = ()
+    quadratic: Any = None
+
+    @property
+    def is_separable(self) -> bool:
+        """Whether every coefficient is in at most one group, and there are no linear maps."""
+        columns = np.concatenate([np.zeros(0, int), *(n.groups.ravel() for n in self.norms)])
+        plain = self.quadratic is None and all(n.matrix is None for n in self.norms)
+        return plain and len(np.unique(columns)) == len(columns)
 
 
 class Regularizer(Term):
     """A convex Omega(w) >= 0 with Omega(0) = 0; the intercept is never part of w.
 
-    A regularizer is a term that can be added and weighted: ``0.1 * L1()``. Vectors w and q have shape (d,).
+    A regularizer is a term that can be added and weighted: ``0.1 * L1()``. Vectors w and q have shape (d,). A
+    subclass defines `structure`, or `expression` alone. Value, subgradients, conjugate and prox follow: in
+    closed form if the groups of the structure are disjoint, else by small convex programs.
 
     For z = prox(w), the vector q = w - z is a subgradient of Omega at z, so the Fenchel-Young inequality is
     an equality, Omega(z) + Omega*(q) = q.z:
@@ -61,31 +99,65 @@ class Regularizer(Term):
     kind: ClassVar[str] = "regularizer"
     text: ClassVar[str] = "Omega(w)"
     tex: ClassVar[str] = r"\Omega(w)"
-    numeric: bool = False  # whether the conjugate or the prox is computed numerically, with an error
 
-    @abstractmethod
+    def structure(self, d: int) -> Structure | None:
+        """Return Omega of d coefficients as squares and norms, or None if it is no such sum."""
+        return None
+
+    def expression(self, w: Any) -> Any:
+        """Return Omega of a cvxpy vector of length d: a convex scalar expression."""
+        found = self.structure(w.shape[0])
+        if found is None:
+            raise NotImplementedError
+        terms = [found.mu / 2 * cp.sum_squares(w)] if found.mu else []
+        if found.quadratic is not None:
+            terms.append(cp.quad_form(w, found.quadratic, assume_PSD=True) / 2)
+        for n in found.norms:
+            z = (w if n.matrix is None else n.matrix @ w)[n.groups.ravel()]
+            groups = cp.reshape(z, n.groups.shape, order="C")
+            terms.append(n.weights @ (cp.norm(groups, n.order, axis=1) if groups.shape[1] > 1 else cp.abs(z)))
+        return cp.sum(terms)
+
+    def at(self, d: int) -> Any:
+        """Return the functions of d coefficients: value, subgradient, conjugate, finite_multiple, prox, free.
+
+        They are closed forms (`Separable`), or computed numerically (`nerm.atoms.small_programs.Derived`).
+        """
+        return _at(self, d)
+
     def value(self, w: Floats) -> float:
         """Return Omega(w), a number, for w of shape (d,)."""
+        return float(self.at(len(w)).value(w))
 
-    @abstractmethod
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return (low, high), both (d,), the range of each coordinate of the subgradients at w.
 
         These are the one-sided derivatives of Omega along the coordinate axes. For a separable regularizer
         the box is the subdifferential itself, otherwise the smallest box around it.
         """
+        low, high = self.at(len(w)).subgradient(w)
+        return low, high
 
-    @abstractmethod
     def conjugate(self, q: Floats) -> float:
         """Return Omega*(q) = sup_w q.w - Omega(w), a number, for q of shape (d,)."""
+        return float(self.at(len(q)).conjugate(q))
 
-    @abstractmethod
     def prox(self, w: Floats, step: float = 1.0) -> Floats:
         """Return argmin_z  step Omega(z) + ||z - w||^2 / 2, (d,)."""
+        return np.asarray(self.at(len(w)).prox(w, step))
 
-    @abstractmethod
-    def expression(self, w: Any) -> Any:
-        """Return Omega of a cvxpy vector of length d: a convex scalar expression."""
+    def free(self, d: int) -> Floats:
+        """Return an orthonormal basis, (d, k), of the directions along which Omega is constant."""
+        return np.asarray(self.at(d).free)
+
+    def finite_multiple(self, q: Floats) -> float:
+        """Return a number t in [0, 1] for which Omega*(t q) is finite; 1 if possible."""
+        return float(self.at(len(q)).finite_multiple(q))
+
+    def is_norm(self, d: int) -> bool:
+        """Whether Omega of d coefficients is a norm with a closed form."""
+        found = self.at(d)
+        return isinstance(found, Separable) and not found.mu
 
     def formula(self, mean: str = "mean") -> str:
         """Return the term as text; by default `text`."""
@@ -95,54 +167,129 @@ class Regularizer(Term):
         """Return the term as LaTeX; by default `tex`."""
         return self.tex
 
-    def parts(self) -> tuple[tuple[float, Regularizer], ...]:
-        """Return pairs (weight, regularizer) whose weighted sum is Omega; by default ((1, self),)."""
-        return ((1.0, self),)
-
-    def norms(self, d: int) -> tuple[Norms, ...] | None:
-        """Return Omega as a sum of norms of groups of the d coefficients, or None if it is no such sum."""
-        return None
-
-    def free(self, d: int) -> Floats:
-        """Return an orthonormal basis, (d, k), of the directions along which Omega is constant."""
-        return np.zeros((d, 0))
-
-    def finite_multiple(self, q: Floats) -> float:
-        """Return a number t in [0, 1] for which Omega*(t q) is finite.
-
-        Try 1, numbers close to 1, then 1/2, 1/4, ... and return the first with a finite conjugate, or else 0.
-        """
-        for t in (*(1 - 10.0**-k for k in (20, 12, 9, 6, 3)), *(0.5**k for k in range(1, 40))):
-            if np.isfinite(self.conjugate(t * q)):
-                return t
-        return 0.0
+    def parts(self, d: int) -> tuple[tuple[float, Regularizer], ...]:
+        """Return pairs (weight, regularizer) whose weighted sum is Omega; the squared l2 norm is one."""
+        return _parts(self, d)
 
     def check(self, d: int) -> None:
         """Raise an error if the regularizer, for instance its groups, does not fit d coefficients."""
 
 
-class Norm(Regularizer):
-    """A regularizer that is a norm; its conjugate is the indicator of the dual norm's unit ball.
+@lru_cache(maxsize=256)
+def _at(atom: Regularizer, d: int) -> Any:
+    found = atom.structure(d)
+    if found is not None and found.is_separable:
+        return Separable(found, d)
+    from nerm.atoms.small_programs import Derived
 
-    Examples
-    --------
+    return Derived(atom.expression, d)
+
+
+@lru_cache(maxsize=256)
+def _parts(atom: Regularizer, d: int) -> tuple[tuple[float, Regularizer], ...]:
+    found = atom.structure(d)
+    if found is None or not found.mu:
+        return ((1.0, atom),)
+    plain = not found.norms and found.quadratic is None
+    rest = () if plain else ((1.0, Given(found._replace(mu=0.0))),)
+    return (*rest, (found.mu, SquaredL2()))
+
+
+class Separable:
+    """Closed forms of (mu/2) ||w||^2 + a sum of norms of disjoint groups of the d coefficients.
+
+    The conjugate of a norm is the indicator of the unit ball of its dual norm.
+
     >>> from nerm import L1
     >>> q = np.array([0.5, -2.0])
-    >>> L1().dual_norm(q), L1().conjugate(q), L1().conjugate(q / 2)
+    >>> L1().at(2).dual_norm(q), L1().conjugate(q), L1().conjugate(q / 2)
     (2.0, inf, 0.0)
     """
 
-    @abstractmethod
+    numeric = False
+
+    def __init__(self, structure: Structure, d: int) -> None:
+        self.mu, self.norms, _ = structure
+        alone = np.ones(d, dtype=bool)
+        for n in self.norms:
+            alone[n.groups] = False
+        self.free = np.eye(d)[:, alone] if not self.mu and alone.any() else np.zeros((d, 0))
+
+    def value(self, w: Floats) -> float:
+        """Return Omega(w)."""
+        norms = (float(n.weights @ n.lengths(w[n.groups])) for n in self.norms)
+        return self.mu / 2 * float(w @ w) + sum(norms)
+
+    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
+        """Return the one-sided derivatives along the axes, (d,) each.
+
+        A group z with Euclidean length `|z|` > 0 has the derivatives z / `|z|`, and -1 and 1 at z = 0. In a
+        max norm a single largest entry has its sign; several largest entries have the interval between 0 and
+        their sign, or [-1, 1] at z = 0; all other entries have 0.
+        """
+        low, high = self.mu * w, self.mu * w
+        for n in self.norms:
+            z = w[n.groups]
+            size = n.lengths(z)[:, None]
+            if n.order == 2:
+                below = above = z / np.where(size > 0, size, 1.0)
+                below, above = below - (size == 0), above + (size == 0)
+            else:
+                top = np.abs(z) == size
+                alone = top & (top.sum(axis=1, keepdims=True) == 1)
+                below = np.where(alone | (top & (z <= 0)), np.where(z > 0, 1.0, -1.0), 0.0)
+                above = np.where(alone | (top & (z >= 0)), np.where(z < 0, -1.0, 1.0), 0.0)
+            low[n.groups] += n.weights[:, None] * below
+            high[n.groups] += n.weights[:, None] * above
+        return low, high
+
     def dual_norm(self, q: Floats) -> float:
-        """Return sup { q.w : Omega(w) <= 1 }."""
+        """Return sup { q.w : sum of the norms of w <= 1 }; infinite if q is not 0 in a free direction."""
+        if np.linalg.norm(self.free.T @ q) > 1e-12 * np.linalg.norm(q):
+            return np.inf
+        sizes = (n.lengths(q[n.groups], dual=True) / n.weights for n in self.norms)
+        return max((float(size.max()) for size in sizes), default=0.0)
 
     def conjugate(self, q: Floats) -> float:
-        """Return 0 inside the dual unit ball (up to rounding) and +inf outside."""
+        """Return 0 inside the dual unit ball (up to rounding) and +inf outside; ||shrunk q||^2 / (2 mu)."""
+        if self.mu:
+            rest = self._shrunk(q, 1.0)
+            return 0.5 * float(rest @ rest) / self.mu
         return 0.0 if self.dual_norm(q) <= 1.0 + 1e-12 else np.inf
 
     def finite_multiple(self, q: Floats) -> float:
-        """Return the largest t in [0, 1] for which t q lies in the unit ball of the dual norm."""
-        return min(1.0, 1.0 / max(self.dual_norm(q), np.finfo(float).tiny))
+        """Return the largest t in [0, 1] for which Omega*(t q) is finite."""
+        return 1.0 if self.mu else min(1.0, 1.0 / max(self.dual_norm(q), np.finfo(float).tiny))
+
+    def prox(self, w: Floats, step: float) -> Floats:
+        """Return the prox of the norms, divided by 1 + step mu."""
+        return self._shrunk(w, step) / (1.0 + step * self.mu)
+
+    def _shrunk(self, w: Floats, step: float) -> Floats:
+        """Return the prox of the norms: w less its projection on the dual ball of radius step."""
+        out = w.copy()
+        for n in self.norms:
+            z, most = w[n.groups], step * n.weights
+            if n.order == 2:
+                size = n.lengths(z)
+                kept = np.maximum(size - most, 0.0) / np.where(size > 0, size, 1.0)
+                out[n.groups] = kept[:, None] * z
+            else:
+                out[n.groups] -= [project_l1_ball(x, radius) for x, radius in zip(z, most, strict=True)]
+        return out
+
+
+def project_l1_ball(w: Floats, radius: float) -> Floats:
+    """Return the projection of w on { ||z||_1 <= radius }, (d,).
+
+    A w outside of the ball is soft-thresholded at the level for which the l1 norm equals the radius.
+    """
+    size = np.sort(np.abs(w))[::-1]
+    if size.sum() <= radius:
+        return w
+    excess = (np.cumsum(size) - radius) / np.arange(1, len(w) + 1)
+    level = excess[np.flatnonzero(size >= excess)[-1]]  # >=, for a radius below the last digit of w
+    return np.asarray(np.sign(w) * np.maximum(np.abs(w) - level, 0.0))
 
 
 def along_axes(basis: Floats) -> Floats:
@@ -154,6 +301,21 @@ def along_axes(basis: Floats) -> Floats:
     rest = np.where(axes[:, None], 0.0, basis)
     left, values, _ = np.linalg.svd(rest, full_matrices=False)
     return np.hstack([np.eye(len(basis))[:, axes], left[:, values > 0.5]])
+
+
+@dataclass(frozen=True, eq=False)
+class Given(Regularizer):
+    """A regularizer of d coefficients that is given by its structure; solvers and certificates use it.
+
+    >>> Given(Structure(0.0, (Norms(2, np.ones(1), np.array([[0, 1]])),))).value(np.array([3.0, 4.0]))
+    5.0
+    """
+
+    given: Structure
+
+    def structure(self, d: int) -> Structure:
+        """Return the structure."""
+        return self.given
 
 
 @dataclass(frozen=True)
@@ -170,29 +332,13 @@ class SquaredL2(Regularizer):
     text: ClassVar[str] = "½‖w‖²"
     tex: ClassVar[str] = r"\tfrac12\|w\|_2^2"
 
-    def value(self, w: Floats) -> float:
-        """Return 1/2 ||w||^2."""
-        return 0.5 * float(w @ w)
-
-    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return w."""
-        return w, w
-
-    def conjugate(self, q: Floats) -> float:
-        """Return 1/2 ||q||^2."""
-        return 0.5 * float(q @ q)
-
-    def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return w / (1 + step)."""
-        return w / (1.0 + step)
-
-    def expression(self, w: Any) -> Any:
-        """Return sum_squares(w) / 2."""
-        return cp.sum_squares(w) / 2
+    def structure(self, d: int) -> Structure:
+        """Return the squared l2 norm."""
+        return Structure(1.0)
 
 
 @dataclass(frozen=True)
-class L1(Norm):
+class L1(Regularizer):
     """Omega(w) = ||w||_1; Omega* is the indicator of ||q||_inf <= 1.
 
     Examples
@@ -205,33 +351,13 @@ class L1(Norm):
     text: ClassVar[str] = "‖w‖₁"
     tex: ClassVar[str] = r"\|w\|_1"
 
-    def value(self, w: Floats) -> float:
-        """Return sum `|w_j|`."""
-        return float(np.abs(w).sum())
-
-    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return (low, high), both (d,): sign(w_j) twice where w_j is not 0, else -1 and 1."""
-        return np.where(w > 0, 1.0, -1.0), np.where(w < 0, -1.0, 1.0)
-
-    def dual_norm(self, q: Floats) -> float:
-        """Return max `|q_j|`."""
-        return float(np.abs(q).max(initial=0.0))
-
-    def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return w soft-thresholded at `step`, (d,)."""
-        return w - np.clip(w, -step, step)
-
-    def norms(self, d: int) -> tuple[Norms, ...]:
-        """Return the l1 norm as a sum of norms with one group per coefficient."""
-        return (Norms(2, np.ones(d), np.arange(d)[:, None]),)
-
-    def expression(self, w: Any) -> Any:
-        """Return norm1(w)."""
-        return cp.norm1(w)
+    def structure(self, d: int) -> Structure:
+        """Return one group per coefficient."""
+        return Structure(0.0, (Norms(2, np.ones(d), np.arange(d)[:, None]),))
 
 
 @dataclass(frozen=True)
-class LInf(Norm):
+class LInf(Regularizer):
     """Omega(w) = max_j `|w_j|`; Omega* is the indicator of ||q||_1 <= 1.
 
     Examples
@@ -244,51 +370,9 @@ class LInf(Norm):
     text: ClassVar[str] = "‖w‖_∞"
     tex: ClassVar[str] = r"\|w\|_\infty"
 
-    def value(self, w: Floats) -> float:
-        """Return max `|w_j|`."""
-        return float(np.abs(w).max(initial=0.0))
-
-    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return (low, high), both (d,), the one-sided derivatives along the coordinate axes.
-
-        Both are sign(w_j) if `|w_j|` is the only largest entry. If several entries are largest, each of them
-        has the interval between 0 and sign(w_j), or [-1, 1] at w = 0. All other entries have 0.
-        """
-        size = np.abs(w)
-        top = size == size.max(initial=0.0)
-        alone = top & (top.sum() == 1)
-        low = np.where(alone | (top & (w <= 0)), np.where(w > 0, 1.0, -1.0), 0.0)
-        high = np.where(alone | (top & (w >= 0)), np.where(w < 0, -1.0, 1.0), 0.0)
-        return low, high
-
-    def dual_norm(self, q: Floats) -> float:
-        """Return sum `|q_j|`."""
-        return float(np.abs(q).sum())
-
-    def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return w minus its projection on the l1 ball of radius `step`, (d,)."""
-        return w - project_l1_ball(w, step)
-
-    def norms(self, d: int) -> tuple[Norms, ...]:
-        """Return the l-infinity norm as one group of all coefficients."""
-        return (Norms(np.inf, np.ones(1), np.arange(d)[None, :]),)
-
-    def expression(self, w: Any) -> Any:
-        """Return norm_inf(w)."""
-        return cp.norm_inf(w)
-
-
-def project_l1_ball(w: Floats, radius: float) -> Floats:
-    """Return the projection of w on { ||z||_1 <= radius }, (d,).
-
-    A w outside of the ball is soft-thresholded at the level for which the l1 norm equals the radius.
-    """
-    size = np.sort(np.abs(w))[::-1]
-    if size.sum() <= radius:
-        return w
-    excess = (np.cumsum(size) - radius) / np.arange(1, len(w) + 1)
-    level = excess[np.flatnonzero(size >= excess)[-1]]  # >=, for a radius below the last digit of w
-    return np.asarray(np.sign(w) * np.maximum(np.abs(w) - level, 0.0))
+    def structure(self, d: int) -> Structure:
+        """Return one group of all coefficients."""
+        return Structure(0.0, (Norms(np.inf, np.ones(1), np.arange(d)[None, :]),))
 
 
 @dataclass(frozen=True)
@@ -317,34 +401,13 @@ class ElasticNet(Regularizer):
             must = "'l1_ratio' must lie between 0 and 1"
             raise InvalidInputError(must, repr(self.l1_ratio), "Use 1 for pure l1, 0 for pure squared l2")
 
-    def value(self, w: Floats) -> float:
-        """Return r ||w||_1 + (1 - r)/2 ||w||^2."""
-        return self.l1_ratio * L1().value(w) + (1 - self.l1_ratio) * SquaredL2().value(w)
+    def structure(self, d: int) -> Structure:
+        """Return the squared l2 norm and one group per coefficient."""
+        weights = np.full(d, self.l1_ratio)
+        norms = (Norms(2, weights, np.arange(d)[:, None]),) if self.l1_ratio else ()
+        return Structure(1 - self.l1_ratio, norms)
 
-    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return (low, high), both (d,): r times the subgradients of the l1 norm, plus (1 - r) w."""
-        low, high = L1().subgradient(w)
-        r = self.l1_ratio
-        return r * low + (1 - r) * w, r * high + (1 - r) * w
-
-    def conjugate(self, q: Floats) -> float:
-        """Return ||soft(q, r)||^2 / (2 (1 - r)); for r = 1 the conjugate of the l1 norm."""
-        r = self.l1_ratio
-        if r == 1:
-            return L1().conjugate(q)
-        soft = L1().prox(q, r)
-        return 0.5 * float(soft @ soft) / (1 - r)
-
-    def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return w soft-thresholded at step r and divided by 1 + step (1 - r), (d,)."""
-        r = self.l1_ratio
-        return L1().prox(w, step * r) / (1 + step * (1 - r))
-
-    def expression(self, w: Any) -> Any:
-        """Return r norm1(w) + (1 - r) sum_squares(w) / 2."""
-        return self.l1_ratio * L1().expression(w) + (1 - self.l1_ratio) * SquaredL2().expression(w)
-
-    def parts(self) -> tuple[tuple[float, Regularizer], ...]:
+    def parts(self, d: int) -> tuple[tuple[float, Regularizer], ...]:
         """Return ((r, L1()), (1 - r, SquaredL2())) without a part of weight 0."""
         both = ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2()))
         return tuple((weight, atom) for weight, atom in both if weight)
@@ -359,7 +422,7 @@ class ElasticNet(Regularizer):
 
 
 @dataclass(frozen=True)
-class GroupL2(Norm):
+class GroupL2(Regularizer):
     """Omega(w) = sum over groups g of weight_g ||w_g||_2; dual norm max_g ||q_g||_2 / weight_g.
 
     Parameters
@@ -409,46 +472,14 @@ class GroupL2(Norm):
             raise InvalidInputError(must, f"{len(weights)} entries", "Match weights and groups")
         return group, weights
 
-    def _lengths(self, w: Floats) -> tuple[Ints, Floats, Floats]:
-        """Return the group number of each column, (d,), and weight and norm of each group, both (G,)."""
-        group, weights = self._layout(len(w))
-        return group, weights, np.sqrt(np.bincount(group, w * w, len(weights)))
-
-    def value(self, w: Floats) -> float:
-        """Return sum_g weight_g ||w_g||."""
-        _, weights, lengths = self._lengths(w)
-        return float(weights @ lengths)
-
-    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
-        """Return (low, high), both (d,): twice weight_g w_g / ||w_g||, or -+weight_g where w_g = 0."""
-        group, weights, lengths = self._lengths(w)
-        slope, at_zero = (weights / np.where(lengths > 0, lengths, 1.0))[group] * w, (lengths == 0)[group]
-        return slope - (at_zero * weights[group]), slope + (at_zero * weights[group])
-
-    def dual_norm(self, q: Floats) -> float:
-        """Return max_g ||q_g|| / weight_g."""
-        _, weights, lengths = self._lengths(q)
-        return float(np.max(lengths / weights))
-
-    def prox(self, w: Floats, step: float = 1.0) -> Floats:
-        """Return w, (d,), with the norm of each group reduced by step weight_g, but not below 0."""
-        group, weights, lengths = self._lengths(w)
-        kept = np.maximum(lengths - step * weights, 0.0) / np.where(lengths > 0, lengths, 1.0)
-        return kept[group] * w
-
-    def norms(self, d: int) -> tuple[Norms, ...]:
+    def structure(self, d: int) -> Structure:
         """Return one `Norms` for each group size, with all groups of that size."""
         group, weights = self._layout(d)
         sizes, columns = np.bincount(group), np.argsort(group, kind="stable")
         members = np.split(columns, np.cumsum(sizes)[:-1])
         alike = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]
-        return tuple(Norms(2, weights[some], np.stack([members[g] for g in some])) for some in alike)
-
-    def expression(self, w: Any) -> Any:
-        """Return the sum over groups of weight_g norm2(w_g)."""
-        group, weights = self._layout(w.shape[0])
-        columns = [np.flatnonzero(group == g) for g in range(len(weights))]
-        return cp.sum([weight * cp.norm2(w[g]) for weight, g in zip(weights, columns, strict=True)])
+        norms = (Norms(2, weights[some], np.stack([members[g] for g in some])) for some in alike)
+        return Structure(0.0, tuple(norms))
 
 
 def _as_labels(groups: Any) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,6 +33,8 @@ class Derived:
     conjugate is the indicator of { q : q.w <= h(w) for all w }.
     """
 
+    numeric = True
+
     def __init__(self, expression: Expression, d: int) -> None:
         self.z, self.at, self.step = cp.Variable(d), cp.Parameter(d), cp.Parameter(nonneg=True)
         self.h = expression(self.z)
@@ -44,7 +46,7 @@ class Derived:
             value = self.h.value
         return np.nan if value is None else float(np.asarray(value).reshape(()))
 
-    def slopes(self, w: Floats) -> tuple[Floats, Floats]:
+    def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return (low, high), both (d,): one-sided derivatives along the coordinate axes, by differences."""
         step = HALF_DIGITS * max(1.0, float(np.abs(w).max(initial=0.0)))
         here, moves = self.value(w), step * np.eye(len(w))
@@ -113,9 +115,16 @@ class Derived:
         return max(0.0, linear - self.value(found)) + _slack(program) * (1 + abs(linear))
 
     def finite_multiple(self, q: Floats) -> float:
-        """Return the largest t in [0, 1] with h*(t q) finite, or slightly less; h must be homogeneous."""
-        gauge = self._gauge(q)
-        return 1.0 if gauge <= 1 else (1 - HALF_DIGITS) / gauge
+        """Return a number t in [0, 1] with h*(t q) finite.
+
+        It is the largest, or slightly less, if h is homogeneous. Else try 1,
+        numbers close to 1, then 1/2, 1/4, ... and return the first with a finite conjugate, or 0.
+        """
+        if self.homogeneous:
+            gauge = self._gauge(q)
+            return 1.0 if gauge <= 1 else (1 - HALF_DIGITS) / gauge
+        tried = (*(1 - 10.0**-k for k in (20, 12, 9, 6, 3)), *(0.5**k for k in range(1, 40)))
+        return next((t for t in tried if np.isfinite(self.conjugate(t * q))), 0.0)
 
     def _is_punished(self, q: Floats) -> bool:
         """Whether q is orthogonal to the free directions, up to rounding, as h*(q) < inf requires."""
@@ -138,12 +147,6 @@ class Derived:
         top = float(np.asarray(program.constraints[0].dual_value).reshape(()))
         below = float(self.at.value @ found) / max(self.value(found), np.finfo(float).tiny)
         return size * (max(top, below) + abs(top - below)) * (1 + _slack(program))
-
-
-@lru_cache(maxsize=64)
-def derived(expression: Expression, d: int) -> Derived:
-    """Return the cached `Derived` of an expression for vectors of length d."""
-    return Derived(expression, d)
 
 
 def split(parts: list[tuple[float, Any]], q: Floats, mu: float | None = 0.0) -> list[Floats]:

@@ -11,7 +11,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from nerm.atoms.regularizer import Norm, Regularizer, SquaredL2, along_axes
+from nerm.atoms.regularizer import Regularizer, SquaredL2, along_axes
 from nerm.certify.multipliers import MOST_STEPS
 from nerm.model.blocks import EPS
 from nerm.model.problem import Problem
@@ -54,13 +54,12 @@ def parts_of(regularizers: Iterable[tuple[float, Regularizer]]) -> Parts:
     The weights of equal atoms are added, and pairs of weight 0 are left out.
     """
     parts: Parts = []
-    for weight, omega in regularizers:
-        for share, atom in omega.parts():
-            known = [i for i, (_, other) in enumerate(parts) if other == atom]
-            if known:
-                parts[known[0]] = (parts[known[0]][0] + weight * share, atom)
-            elif weight * share > 0:
-                parts.append((weight * share, atom))
+    for weight, atom in regularizers:
+        known = [i for i, (_, other) in enumerate(parts) if other == atom]
+        if known:
+            parts[known[0]] = (parts[known[0]][0] + weight, atom)
+        elif weight > 0:
+            parts.append((weight, atom))
     return parts
 
 
@@ -167,7 +166,7 @@ def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
     One bound is at t q with the largest t found; if t < 1, the other is at a point near q.
     """
     found = _along(parts, _split(parts, 0.0, q), q)
-    norms = all(isinstance(atom, Norm) for _, atom in parts)
+    norms = all(atom.is_norm(len(q)) for _, atom in parts)
     if len(parts) == 1 or len(q) > MOST_COEFFICIENTS or (norms and found.shrink > 1 - NEGLIGIBLE):
         return found
     from nerm.atoms.small_programs import split
@@ -241,12 +240,12 @@ def _split(parts: Parts, mu: float, q: Floats) -> list[Floats]:
         if mu == 0 and np.isfinite(atom.conjugate(q / weight)):
             return [q]
         return [q - scale * atom.prox(q / scale, weight / scale)]
-    if any(atom.numeric or not isinstance(atom, Norm) for _, atom in parts):
-        return [np.zeros_like(q) for _ in parts]
-    return _projected([(weight, atom) for weight, atom in parts if isinstance(atom, Norm)], q)
+    return (
+        _projected(parts, q) if all(atom.is_norm(len(q)) for _, atom in parts) else [0.0 * q for _ in parts]
+    )
 
 
-def _projected(norms: list[tuple[float, Norm]], q: Floats) -> list[Floats]:
+def _projected(norms: Parts, q: Floats) -> list[Floats]:
     """Project q on the sum of the scaled dual balls, and return the share from each ball.
 
     The ball of a norm is weight * (its dual unit ball). Each sweep sets one share after the other to the

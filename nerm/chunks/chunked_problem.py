@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm.atoms.losses import Hinge, Logistic
+from nerm.atoms.regularizer import Regularizer
 from nerm.certify.certificate import Certificate, from_bounds
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.rounding import rounding_of_sums
@@ -417,7 +418,7 @@ def bind_chunks(
     if not sample.is_convex:
         must, do = "an objective on chunks must be convex", "Use margin functions, or rows in memory"
         raise UnsupportedProblemError(must, repr(objective), do)
-    for _, omega in sample.regularizers:
+    for omega in (t.term for t in objective.terms if isinstance(t.term, Regularizer)):
         omega.check(sample.hypothesis.size)
     problem = ChunkedProblem(chunks, terms, sample)
     _ = problem.method, problem.scale  # both raise an error if the problem cannot be solved

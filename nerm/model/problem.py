@@ -128,8 +128,10 @@ class Problem:
 
     @cached_property
     def regularizers(self) -> tuple[tuple[float, Regularizer], ...]:
-        """The pairs (weight, regularizer) of the objective."""
-        return tuple((t.weight, t.term) for t in self.objective.terms if isinstance(t.term, Regularizer))
+        """The pairs (weight, regularizer) of the objective, each split into its parts."""
+        d = self.hypothesis.size
+        terms = [(t.weight, t.term) for t in self.objective.terms if isinstance(t.term, Regularizer)]
+        return tuple((weight * share, part) for weight, omega in terms for share, part in omega.parts(d))
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term.

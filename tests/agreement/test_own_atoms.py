@@ -21,9 +21,23 @@ BOUNDED = [
 ]
 
 
+REGULARIZERS = [
+    lambda w: cp.sum_squares(w) / 2,
+    lambda w: cp.tv(w) + 0.5 * cp.norm1(w),
+    lambda w: cp.tv(w) + 0.1 * cp.sum_squares(w),
+    lambda w: cp.norm2(w) + cp.norm_inf(w[1:]) + 0.2 * cp.norm1(w[:2]),
+    lambda w: cp.norm2(w[:2]) + 2 * cp.norm2(w[1:]),
+    lambda w: cp.sum_squares(cp.diff(w)) + 0.3 * cp.norm1(w),
+    lambda w: cp.sum(cp.multiply(np.arange(1.0, w.shape[0] + 1), cp.abs(w))) + cp.norm(w) ** 2 / 10,
+    lambda w: cp.norm_inf(cp.diff(w)) + cp.quad_form(w, np.diag(np.arange(1.0, w.shape[0] + 1))) / 4,
+    lambda w: cp.sum([0.2 * cp.sum_largest(cp.abs(w), k) for k in range(1, w.shape[0])]),
+    lambda w: cp.sum(cp.huber(w)) / 2,
+]
+
+
 def random_problem(rng):
     """Return a problem of nerm and the optimum that cvxpy finds for the same formulas."""
-    n, d = int(rng.integers(15, 60)), int(rng.integers(1, 5))
+    n, d = int(rng.integers(15, 60)), int(rng.integers(2, 6))
     X = rng.normal(size=(n, d))
     y = np.where(X[:, 0] + rng.normal(size=n) > 0, 1.0, -1.0)
     v = np.where(X[:, -1] + rng.normal(size=n) > 0, 1.0, -1.0)
@@ -32,14 +46,15 @@ def random_problem(rng):
     psi = random_tree(rng, 2)
     if rng.random() < 0.5 or nerm.margin_function(psi).facts.surrogate_only:
         psi = BOUNDED[int(rng.integers(len(BOUNDED)))]
+    omega = REGULARIZERS[int(rng.integers(len(REGULARIZERS)))]
     lam, eta = float(10 ** rng.uniform(-2, 0)), float(10 ** rng.uniform(-1, 1))
     side = str(rng.choice(["both", "agreement", "disagreement"]))
     w, b = cp.Variable(d), cp.Variable()
     f = X @ w + b
     plus, minus = (cp.sum(psi(sign * cp.multiply(v, f))) / n for sign in (1, -1))
     term = {"both": cp.maximum(plus, minus), "agreement": minus, "disagreement": plus}[side]
-    value = cp.sum(loss(cp.multiply(y, f))) / n + lam / 2 * cp.sum_squares(w)
-    risk = nerm.Risk(nerm.margin_function(loss, name="loss")) + lam * nerm.SquaredL2()
+    value = cp.sum(loss(cp.multiply(y, f))) / n + lam * omega(w)
+    risk = nerm.Risk(nerm.margin_function(loss, name="loss")) + lam * nerm.regularizer(omega, name="omega")
     neutrality = nerm.Neutrality(nerm.margin_function(psi, name="psi"), side=side)
     kind = rng.integers(3)
     if kind == 0:  # a limit between its least value and that of the unlimited problem

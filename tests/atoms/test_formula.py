@@ -85,7 +85,7 @@ def check(formula, rng):
     at, value = np.tile(points, 3), np.tile(values, 3)
     star = f.conjugate(u)
     size = 1 + np.abs(u * at) + np.abs(value)
-    assert np.all(np.abs(star - (u * at - value)) <= 1e-8 * size)
+    assert np.all(np.abs(star - (u * at - value)) <= 1e-9 * size)
     grid = np.linspace(-30, 30, 401)
     reached = u[:, None] * grid - f.value(grid)
     assert np.all(star[:, None] >= reached - 1e-9 * (1 + np.abs(reached)))

@@ -40,7 +40,7 @@ def conjugate(objective, q):
 
 
 def parts(objective):
-    return parts_of((t.weight, t.term) for t in objective.terms)
+    return parts_of((t.weight * share, part) for t in objective.terms for share, part in t.term.parts(5))
 
 
 @pytest.mark.parametrize("objective", SUMS, ids=str)

@@ -70,9 +70,9 @@ class WrongProx(L1):
 
 
 @dataclass(frozen=True)
-class WrongDual(LInf):
-    def dual_norm(self, q):
-        return 0.5 * super().dual_norm(q)
+class WrongConjugate(LInf):
+    def conjugate(self, q):
+        return super().conjugate(0.5 * q)
 
 
 @dataclass(frozen=True)
@@ -82,36 +82,23 @@ class WrongSubgradient(SquaredL2):
 
 
 @dataclass(frozen=True)
-class DoubleL1(L1):
-    """2 ||w||_1 in all but `norms`, which solvers read."""
+class WrongStructure(LInf):
+    """The l-infinity norm in all but `structure`, which solvers read."""
 
-    def value(self, w):
-        return 2 * super().value(w)
+    def structure(self, d):
+        return L1().structure(d)
 
-    def subgradient(self, w):
-        low, high = super().subgradient(w)
-        return 2 * low, 2 * high
-
-    def dual_norm(self, q):
-        return super().dual_norm(q) / 2
-
-    def prox(self, w, step=1.0):
-        return super().prox(w, 2 * step)
+    def at(self, d):
+        return LInf().at(d)
 
     def expression(self, w):
-        return 2 * super().expression(w)
-
-
-@dataclass(frozen=True)
-class WrongNormOrder(LInf):
-    def norms(self, d):
-        return tuple(group._replace(order=2) for group in super().norms(d))
+        return LInf().expression(w)
 
 
 @dataclass(frozen=True)
 class WrongPart(ElasticNet):
-    def parts(self):
-        return ((self.l1_ratio, DoubleL1()), *super().parts()[1:])
+    def parts(self, d):
+        return ((2 * self.l1_ratio, L1()), *super().parts(d)[1:])
 
 
 @dataclass(frozen=True)
@@ -151,10 +138,9 @@ class ForgottenFree(SquaredL2):
     ("atom", "clause"),
     [
         (WrongProx(), "prox"),
-        (WrongDual(), "must"),
+        (WrongConjugate(), "outside the unit ball"),
         (WrongSubgradient(), "one-sided derivatives"),
-        (DoubleL1(), "norms must add up"),
-        (WrongNormOrder(), "norms must add up"),
+        (WrongStructure(), "the structure must add up"),
         (WrongPart(), "the parts must add up"),
         (FreeThatCosts(), "constant along the directions of free"),
         (FreeNotOrthonormal(), "orthonormal"),

@@ -118,6 +118,25 @@ def test_more_columns_than_rows():
         assert solution.objective.total == pytest.approx(best, rel=1.5e-6)
 
 
+@pytest.mark.parametrize("solver", ["interior-point", "clarabel"])
+def test_an_elastic_net_is_its_parts_to_the_last_digit(solver):
+    X, y, v = make_data(2, n=90, d=6)
+    rest = Risk(Hinge()) + 0.7 * Neutrality(Logistic())
+    formula = nerm.regularizer(lambda w: 0.5 * cp.norm1(w) + cp.sum_squares(w) / 4, name="formula")
+    whole, parts, own = (
+        (rest + 0.1 * omega).on(X, y, viewpoint=v).solve(solver)
+        for omega in (ElasticNet(), 0.5 * L1() + 0.5 * SquaredL2(), formula)
+    )
+    if solver == "interior-point":
+        assert whole.certificate == parts.certificate
+    assert whole.certificate.relative_gap == pytest.approx(parts.certificate.relative_gap, abs=1e-8)
+    assert own.objective.total == pytest.approx(whole.objective.total, rel=1.5e-6)
+    at = whole.coef, whole.intercept, whole.multipliers
+    certificates = [(rest + 0.1 * omega).on(X, y, viewpoint=v).certify(*at)
+                    for omega in (ElasticNet(), 0.5 * L1() + 0.5 * SquaredL2())]  # fmt: skip
+    assert certificates[0] == certificates[1]
+
+
 def test_the_norm_of_a_kernel_is_the_square_alone_and_an_own_regularizer_is_not_taken():
     X, y, _ = make_data(3)
     solver = nerm.solvers.known()["interior-point"]
@@ -125,9 +144,9 @@ def test_the_norm_of_a_kernel_is_the_square_alone_and_an_own_regularizer_is_not_
     assert (
         solver.why_unsupported((Risk(Hinge()) + 0.0 * L1()).on(X, y)) == "no regularizer of positive weight"
     )
-    own = nerm.regularizer(lambda w: cp.norm2(w), name="own")
+    own = nerm.regularizer(lambda w: cp.sum(cp.huber(w)), name="own")
     with pytest.raises(
-        nerm.UnsupportedProblemError, match="must be given a linear problem with squared l2, l1, group"
+        nerm.UnsupportedProblemError, match="must be given a linear problem with squares and norms"
     ):
         (Risk(Hinge()) + own).on(X, y).solve("interior-point")
 

@@ -108,31 +108,16 @@ REGULARIZER = '''
 """Twice the l1 norm."""
 from dataclasses import dataclass
 from typing import ClassVar
-from nerm.atoms.regularizer import L1
+from nerm.atoms.regularizer import L1, Structure
 
 @dataclass(frozen=True)
 class DoubleL1(L1):
     """Omega(w) = 2 ||w||_1."""
     name: ClassVar[str] = "double-l1"
 
-    def value(self, w):
-        return 2 * super().value(w)
-
-    def subgradient(self, w):
-        low, high = super().subgradient(w)
-        return 2 * low, 2 * high
-
-    def dual_norm(self, q):
-        return super().dual_norm(q) / 2
-
-    def prox(self, w, step=1.0):
-        return super().prox(w, 2 * step)
-
-    def norms(self, d):
-        return tuple(group._replace(weights=2 * group.weights) for group in super().norms(d))
-
-    def expression(self, w):
-        return 2 * super().expression(w)
+    def structure(self, d):
+        mu, (group,), _ = super().structure(d)
+        return Structure(mu, (group._replace(weights=2 * group.weights),))
 '''
 
 

@@ -18,9 +18,7 @@ X, Y, V = make_data(0, n=40)
 
 
 def loss(bend=1.0, name="mine"):
-    return nerm.margin_function(
-        lambda m: cp.pos(bend - m), value=lambda m: np.maximum(0.0, bend - m), name=name
-    )
+    return nerm.margin_function(lambda m: cp.pos(bend - m), name=name)
 
 
 def variation(factor=1.0, name="variation"):

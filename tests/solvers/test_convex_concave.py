@@ -193,7 +193,7 @@ def test_kernels_go_through_the_factor():
 
 def test_a_function_of_ones_own_is_solved_by_nerm():
     X, y, v = make_data(9, n=24)
-    later = nerm.margin_function(lambda m: cp.pos(-1 - m), value=lambda m: np.maximum(0, -1 - m))
+    later = nerm.margin_function(lambda m: cp.pos(-1 - m))
     mine = nerm.dc_function(convex=nerm.Hinge(), concave=later, name="mine")  # twice the ramp
     objective = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2()
     own = (objective + 0.25 * nerm.Neutrality(mine)).on(X, y, viewpoint=v)

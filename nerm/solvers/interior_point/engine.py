@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from nerm.certify.conjugates import square_weight
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.model.blocks import Block, score_unit, term_weights
@@ -23,7 +22,7 @@ from nerm.solvers.interior_point.condense import Start, WarmStart, minimise
 from nerm.solvers.interior_point.matrices import Features, RowThreads, choose_coordinates
 from nerm.solvers.interior_point.norms import Penalty
 from nerm.solvers.interior_point.predictor_corrector import Outcome, PredictorCorrector, Tuning
-from nerm.solvers.interior_point.solver import norms_of
+from nerm.solvers.interior_point.solver import needs_axes, structure_of
 from nerm.typing import Floats
 from nerm.validation import as_positive
 
@@ -62,15 +61,15 @@ class Engine(Session):
         started = time.perf_counter()
         self.n = problem.divisor
         self.intercept = problem.intercept
-        self._axes = bool(norms_of(problem))
+        self._axes = needs_axes(problem)
         self.coordinates, X = choose_coordinates(
             problem.hypothesis.X, intercept=self.intercept, axes=self._axes
         )
         self.workers = RowThreads(X.shape[0], X.shape[1], workers)
         self.features = Features(X, self.workers)
         self._active = list[Block]()
-        self._level, unit = score_unit(problem.blocks, intercept=self.intercept)
-        errors = {name: unit * getattr(self.tuning, name) for name in SCORE_ERRORS}
+        self._level, self._unit = score_unit(problem.blocks, intercept=self.intercept)
+        errors = {name: self._unit * getattr(self.tuning, name) for name in SCORE_ERRORS}
         self.tuning = replace(self.tuning, **errors)
         self._warm = WarmStart(self.tuning)
         self._build_seconds = time.perf_counter() - started
@@ -81,7 +80,7 @@ class Engine(Session):
         It cannot if the problem has norms of coefficients or of groups, and the unknowns of the session are
         coordinates in a smaller space.
         """
-        return self._axes or not norms_of(problem)
+        return self._axes or not needs_axes(problem)
 
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
@@ -131,20 +130,25 @@ class Engine(Session):
         The ridge (r/2) ||w||^2 is so small that it changes the objective by less than the tolerance. Let S be
         the value of the single blocks at f = 0, in sum form. If no loss is negative, the optimum satisfies n
         Omega(w) <= S, because max(C+, C-) is smallest at f = 0. Let m be the smallest weight of a norm,
-        divided by sqrt(k), where k is the number of coefficients in the largest group. Then ||w|| <= n
-        Omega(w) / m <= S / m, and r = RIDGE tol m^2 / S gives (r/2) ||w||^2 <= RIDGE tol S / 2.
+        divided by sqrt(k), where k is the number of coefficients in the largest group. If each coefficient is
+        in a group, ||w|| <= n Omega(w) / m <= S / m, and r = RIDGE tol m^2 / S gives (r/2) ||w||^2 <= RIDGE
+        tol S / 2. Else r has this effect on coefficients that change the scores by their unit each.
         """
-        lam = square_weight(problem.regularizers) * self.n
-        scaled = tuple(n._replace(weights=self.n * n.weights) for n in norms_of(problem))
-        if not scaled:
-            return Penalty(lam)
-        if lam > 0:
-            return Penalty(lam, scaled, self._squares)
-        least = min(n.weights.min() / (1 if n.order == 2 else n.groups.shape[1] ** 0.5) for n in scaled)
+        mu, norms, form = structure_of(problem)
+        scaled = tuple(n._replace(weights=self.n * n.weights) for n in norms)
+        quadratic = None if form is None else self.n * form.toarray()
+        squares = self._squares if self._axes else np.zeros(0)
+        if mu > 0:
+            return Penalty(self.n * mu, scaled, squares, quadratic=quadratic)
         pairs = zip(term_weights(problem), self.blocks, strict=True)
         at_zero = sum(f * b.at_zero for f, b in pairs if b.side == 0)
-        ridge = RIDGE * tol * least**2 / max(at_zero, TINY)
-        return Penalty(ridge, scaled, self._squares, auxiliary=True)
+        plain = [n for n in scaled if n.matrix is None]
+        covered = len(np.unique(np.concatenate([[], *(n.groups.ravel() for n in plain)]))) == len(squares)
+        if not covered or form is not None:
+            ridge = RIDGE * tol * at_zero / (self._unit**2 * (1 / squares).sum())
+            return Penalty(ridge, scaled, squares, quadratic=quadratic)
+        least = min(n.weights.min() / (1 if n.order == 2 else n.groups.shape[1] ** 0.5) for n in plain)
+        return Penalty(RIDGE * tol * least**2 / max(at_zero, TINY), scaled, squares, auxiliary=True)
 
     @cached_property
     def _squares(self) -> Floats:

@@ -1,6 +1,6 @@
-"""Norms of groups of coefficients as maxima over dual variables u.
+"""Norms of groups of coefficients, or of linear functions z = A w of them, as maxima over dual variables u.
 
-A group g of coefficients w_g with weight omega has one dual variable per coefficient:
+A group g of entries of z with weight omega has one dual variable per entry. Without a linear map z = w:
 
     omega ||w_g||_2   =  max over ||u||_2 <= 1  of  omega u'w_g
     omega max_j |w_j| =  max over ||u||_1 <= 1  of  omega u'w_g
@@ -14,20 +14,25 @@ and a max norm splits u into a >= 0 and b >= 0:
 
 where size is the number of coefficients in the group. The linearised equations give du = K dw + k with a
 positive semidefinite matrix K and a vector k. In the Newton system of w, omega K is added to the matrix,
-omega u to the gradient and omega k to the right-hand side. Each group has its own step length, as each row
-has. u stays feasible, so it gives a dual bound at any time.
+omega u to the gradient and omega k to the right-hand side; with a linear map these are A' (omega K) A,
+A' omega u and A' omega k. Each group has its own step length, as each row has. u stays feasible, so it gives
+a dual bound at any time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.linalg import cho_factor, cho_solve
 
 from nerm.atoms.regularizer import Norms, project_l1_ball
 from nerm.solvers.interior_point.passes import TINY
-from nerm.typing import Floats, Ints
+from nerm.typing import Floats
 
 LEAST = np.finfo(float).tiny
 
@@ -53,8 +58,8 @@ class GroupNorms:
 
     Attributes
     ----------
-    groups
-        (G, size), the coefficients of each group.
+    norms
+        The groups, their weights and the linear map.
     omega
         (G,), the weights.
     goal
@@ -66,8 +71,8 @@ class GroupNorms:
     u: Floats
     du: Floats
 
-    def __init__(self, groups: Ints, omega: Floats, goal: Floats) -> None:
-        self.groups, self.omega, self.goal = groups, omega, goal[:, None]
+    def __init__(self, norms: Norms, goal: Floats) -> None:
+        self.norms, self.omega, self.goal = norms, norms.weights, goal[:, None]
 
 
 class EuclideanNorms(GroupNorms):
@@ -284,24 +289,31 @@ class NormDuals:
     """
 
     def __init__(self, penalty: Penalty, w: Floats, barrier: float) -> None:
-        self._d = len(w)
-        goals = [1 / np.sqrt(penalty.squares[n.groups].mean(axis=1)) for n in penalty.norms]
+        self._penalty, self._d = penalty, len(w)
         self._kinds = list[EuclideanNorms | MaxNorms]()
-        for n, goal in zip(penalty.norms, goals, strict=True):
-            kind = (EuclideanNorms if n.order == 2 else MaxNorms)(n.groups, n.weights, goal)
-            kind.start(w[n.groups], barrier * kind.goal)
+        for n in penalty.norms:
+            if n.matrix is None:
+                goal = 1 / np.sqrt(penalty.squares[n.groups].mean(axis=1))
+            else:
+                goal = np.sqrt((n.matrix.power(2) @ (1 / penalty.squares))[n.groups].mean(axis=1))
+            kind = (EuclideanNorms if n.order == 2 else MaxNorms)(n, np.maximum(goal, LEAST))
+            kind.start(n.of(w), barrier * kind.goal)
             self._kinds.append(kind)
         self.unit = float(sum(each.omega @ each.goal[:, 0] for each in self._kinds))
 
     def _spread(self, values: Sequence[Floats]) -> Floats:
-        """Return the sum over all norms of omega x, (d,).
+        """Return the sum over all norms of A' omega x, (d,).
 
-        `values` has one array x, (G, size), per norm. Entry j of the result is a sum over the groups that
-        contain coefficient j.
+        `values` has one array x, (G, size), per norm. Without a linear map, entry j of the result is a sum
+        over the groups that contain coefficient j.
         """
         out = np.zeros(self._d)
         for each, x in zip(self._kinds, values, strict=True):
-            out[each.groups] += each.omega[:, None] * x
+            groups, matrix = each.norms.groups, each.norms.matrix
+            z = out if matrix is None else np.zeros(matrix.shape[0])
+            z[groups] += each.omega[:, None] * x
+            if matrix is not None:
+                out += matrix.T @ z
         return out
 
     @property
@@ -325,20 +337,30 @@ class NormDuals:
         """
         return float(sum(each.omega @ each.products for each in self._kinds))
 
-    def add_to(self, matrix: Floats) -> None:
-        """Add the matrices omega K of all groups to the Newton matrix, whose first d unknowns are w."""
+    def add_to(self, gram: Floats) -> None:
+        """Add A' omega K A of all groups, and Q, to the Newton matrix, whose first d unknowns are w."""
+        d = self._d
+        if self._penalty.quadratic is not None:
+            gram[:d, :d] += self._penalty.quadratic
         for each in self._kinds:
-            rows, columns = each.groups[:, :, None], each.groups[:, None, :]
-            matrix[rows, columns] += each.omega[:, None, None] * each.curvature()
+            groups, matrix = each.norms.groups, each.norms.matrix
+            rows, columns = np.broadcast_arrays(groups[:, :, None], groups[:, None, :])
+            values = each.omega[:, None, None] * each.curvature()
+            if matrix is None:
+                gram[rows, columns] += values
+            else:
+                size = (matrix.shape[0],) * 2
+                inner = sp.coo_array((values.ravel(), (rows.ravel(), columns.ravel())), shape=size).tocsr()
+                gram[:d, :d] += (matrix.T @ inner @ matrix).toarray()
 
     def right_hand_side(self, w: Floats, target: float = 0.0, limit: float = 0.0) -> Floats:
-        """Return the sum of omega k over all groups, (d,); see `GroupNorms` for `target` and `limit`."""
-        return self._spread([each.right_hand_side(w[each.groups], target, limit) for each in self._kinds])
+        """Return the sum of A' omega k over all groups, (d,); see `GroupNorms` for `target` and `limit`."""
+        return self._spread([each.right_hand_side(each.norms.of(w), target, limit) for each in self._kinds])
 
     def follow(self, dw: Floats) -> None:
         """Set the direction of all dual variables for the change dw of w, (d,)."""
         for each in self._kinds:
-            each.follow(dw[each.groups])
+            each.follow(each.norms.of(dw))
 
     def advance(self, step: float, keep: float) -> None:
         """Move all dual variables along their direction (see `GroupNorms`)."""
@@ -353,14 +375,16 @@ class NormDuals:
         """
         gradient = self.gradient
         for each in self._kinds:
-            rest = (g + gradient)[each.groups] / each.omega[:, None]
-            gradient[each.groups] += each.omega[:, None] * (each.nearest(each.u - rest) - each.u)
+            if each.norms.matrix is None and self._penalty.quadratic is None:
+                groups, omega = each.norms.groups, each.omega[:, None]
+                rest = (g + gradient)[groups] / omega
+                gradient[groups] += omega * (each.nearest(each.u - rest) - each.u)
         return gradient
 
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """The regularizer in sum form, n Omega(w) = (lam/2) ||w||^2 + a sum of norms.
+    """The regularizer in sum form, n Omega(w) = (lam/2) ||w||^2 + (1/2) w'Q w + a sum of norms.
 
     Attributes
     ----------
@@ -373,31 +397,43 @@ class Penalty:
         coefficients of the group with Euclidean length 1 / sqrt(m) change the scores by about 1; this length
         is the group's `goal`.
     auxiliary
-        Whether lam is an auxiliary ridge and not part of the problem.
+        Whether lam is an auxiliary ridge, not part of the problem, and every coefficient is in a group.
+    quadratic
+        (d, d): n Q; None for 0.
     """
 
     lam: float
     norms: tuple[Norms, ...] = ()
     squares: Floats = field(default_factory=lambda: np.zeros(0))
     auxiliary: bool = False
+    quadratic: Floats | None = None
+
+    def times(self, w: Floats) -> Floats:
+        """Return (lam I + n Q) w, (d,)."""
+        return self.lam * w + (0.0 if self.quadratic is None else self.quadratic @ w)
 
     def value(self, w: Floats) -> float:
         """Return n Omega(w)."""
-        norms = (n.weights @ np.linalg.norm(w[n.groups], n.order, axis=1) for n in self.norms)
-        return float(0.5 * self.lam * (w @ w) + sum(norms))
+        return float(0.5 * (w @ self.times(w)) + sum(n.weights @ n.lengths(n.of(w)) for n in self.norms))
+
+    @cached_property
+    def _factor(self) -> Any:
+        """The Cholesky factor of lam I + n Q."""
+        assert self.quadratic is not None
+        return cho_factor(self.lam * np.eye(len(self.squares)) + self.quadratic)
 
     def conjugate(self, g: Floats, bound: float) -> float:
         """Return the amount by which the vector g lowers the dual bound in sum form.
 
-        g = X'c + sum omega u, (d,), is the sum of the gradients of the rows and of the norms, and `bound` is
-        the dual bound without this amount. If the ridge is part of the problem, the amount is ||g||^2 / (2
-        lam). If the ridge is auxiliary, the amount is rho `|bound|`, where rho is the largest (dual norm of g
-        in a group) / (weight omega of the group). For dividing all dual variables by 1 + rho makes them
-        feasible, and this lowers the bound by at most rho `|bound|`.
+        g = X'c + sum A' omega u, (d,), is the sum of the gradients of the rows and of the norms, and `bound`
+        is the dual bound without this amount. The amount is half of g' (lam I + n Q)^-1 g. With an auxiliary
+        ridge it is rho `|bound|`, where rho is the largest (dual norm of g in a group) / (weight omega of the
+        group). For dividing all dual variables by 1 + rho makes them feasible, and this lowers the bound by
+        at most rho `|bound|`.
         """
+        if self.quadratic is not None:
+            return 0.5 * float(g @ cho_solve(self._factor, g))
         if not self.auxiliary:
             return float(g @ g) / (2 * self.lam)
-        sizes = (
-            np.linalg.norm(g[n.groups], 2 if n.order == 2 else 1, axis=1) / n.weights for n in self.norms
-        )
+        sizes = (n.lengths(g[n.groups], dual=True) / n.weights for n in self.norms if n.matrix is None)
         return float(max(size.max() for size in sizes)) * abs(bound)

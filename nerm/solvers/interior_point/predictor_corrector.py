@@ -423,7 +423,7 @@ class PredictorCorrector:
         ratio = (state.sigma / state.nu).sum(axis=1)
         system = NewtonSystem(gram, lin.columns[:, 2:], self.lam, ratio, intercept=self.intercept)
         base = -lin.columns[:, 0]
-        base[:-1] -= self.lam * state.coef + state.norms.gradient
+        base[:-1] -= self.penalty.times(state.coef) + state.norms.gradient
 
         def direction(h: Floats, change: Floats, sides: Floats, norms: Floats) -> Direction:
             t = sides / state.nu + arrays.sides(lin.value + change) + state.sigma
@@ -449,7 +449,7 @@ class PredictorCorrector:
         slope = state.norms.next_gradient
 
         def lagrangian(w: Floats, values: Floats) -> float:
-            return float(0.5 * self.lam * (w @ w) + slope @ w + nu @ values)
+            return float(0.5 * w @ self.penalty.times(w) + slope @ w + nu @ values)
 
         here = lagrangian(state.coef, values)
         highest = here + (0.1 if self.arrays.moving.any() else 1e-12) * abs(here)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from nerm.atoms.regularizer import Norms, SquaredL2
+from nerm.atoms.regularizer import SquaredL2, Structure
 from nerm.certify.conjugates import parts_of, square_weight
 from nerm.model.problem import Problem
 from nerm.solvers import auto
@@ -30,7 +30,7 @@ class InteriorPoint(NermSolver):
     def requirements(self) -> str:
         """Return a phrase that says which problems the solver takes."""
         return (
-            "a linear problem with squared l2, l1, group l2 or l-infinity of positive weight, and at most "
+            "a linear problem with squares and norms (l1, l2, l-infinity) of positive weight, and at most "
             f"{LARGEST_SYSTEM} rows or columns, whichever are fewer (with squared l2 alone), or columns"
         )
 
@@ -39,13 +39,12 @@ class InteriorPoint(NermSolver):
         if problem.is_kernel:
             return "a kernel"
         for _, omega in problem.regularizers:
-            for _, part in omega.parts():
-                if not isinstance(part, SquaredL2) and part.norms(problem.hypothesis.size) is None:
-                    return repr(omega)
+            if omega.structure(problem.hypothesis.size) is None:
+                return repr(omega)
         if not parts_of(problem.regularizers):
             return "no regularizer of positive weight"
         rows, columns = problem.hypothesis.n, problem.hypothesis.size
-        if (columns if norms_of(problem) else min(rows, columns)) > LARGEST_SYSTEM:
+        if (columns if needs_axes(problem) else min(rows, columns)) > LARGEST_SYSTEM:
             return f"{rows} rows and {columns} columns"
         return unsupported_atom(problem)
 
@@ -56,14 +55,18 @@ class InteriorPoint(NermSolver):
         return Engine(problem)
 
 
-def norms_of(problem: Problem) -> list[Norms]:
-    """Return the norms in the regularizers of a linear problem, with their weights.
-
-    The squared l2 norm is not included.
-    """
+def structure_of(problem: Problem) -> Structure:
+    """Return the structure of the weighted sum of the regularizers of a linear problem."""
     d = problem.hypothesis.size
-    parts = [(weight, part.norms(d)) for weight, part in parts_of(problem.regularizers)]
-    return [n._replace(weights=weight * n.weights) for weight, norms in parts for n in norms or ()]
+    parts = [(weight, atom.structure(d) or Structure(0.0)) for weight, atom in parts_of(problem.regularizers)]
+    norms = tuple(n._replace(weights=weight * n.weights) for weight, part in parts for n in part.norms)
+    forms = [weight * part.quadratic for weight, part in parts if part.quadratic is not None]
+    return Structure(square_weight(problem.regularizers), norms, sum(forms) if forms else None)
+
+
+def needs_axes(problem: Problem) -> bool:
+    """Whether the unknowns of the method must be the coefficients themselves."""
+    return any(not isinstance(atom, SquaredL2) for _, atom in parts_of(problem.regularizers))
 
 
 def unsupported_term(problem: Problem) -> str | None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from nerm.atoms.regularizer import Norms
 from nerm.solvers.interior_point.matrices import Features, RowThreads, choose_coordinates
 from nerm.solvers.interior_point.norms import EuclideanNorms, MaxNorms
 from nerm.solvers.interior_point.predictor_corrector import NewtonSystem, central_sides, sides_near
@@ -67,7 +68,8 @@ def test_coordinates_keep_scores_and_norm(shape):
 
 
 def started(kind, groups, w, barrier):
-    norms = kind(groups, np.ones(len(groups)), np.ones(len(groups)))
+    ones = np.ones(len(groups))
+    norms = kind(Norms(2, ones, groups), ones)
     norms.start(w[groups], barrier * norms.goal)
     return norms
 
