@@ -2,7 +2,8 @@
 
 The methods are ``fit(X, y, viewpoint=s)``, ``decision_function(X, viewpoint=s)`` and
 ``predict(X, viewpoint=s)``. Labels y and groups s may be any two values; the larger label is the desired
-outcome, and the larger group is the favoured group. After fitting, ``objective_`` is the final objective,
+outcome, and the larger group is the favoured group. The methods for a real y are in
+`nerm.baselines.regression`. After fitting, ``objective_`` is the final objective,
 ``n_iter_`` the number of iterations, and ``converged_`` says whether the method converged.
 """
 
@@ -12,9 +13,11 @@ from nerm.baselines.fair_representations import LearningFairRepresentations
 from nerm.baselines.group_thresholds import GroupThresholds, Unprocessed
 from nerm.baselines.naive_bayes import CV2NB, NominalNaiveBayes
 from nerm.baselines.prejudice_remover import PrejudiceRemover
+from nerm.baselines.regression import BoundedGroupLoss, FairRidge, ResidualisedRidge, WassersteinBarycentre
 
 __all__ = [
-    "CV2NB", "EtaNeutralLogisticRegression", "FairlearnReduction", "FairlearnThresholds", "GroupThresholds",
-    "LearningFairRepresentations", "NominalNaiveBayes", "PrejudiceRemover", "SklegoDemographicParity",
-    "Unprocessed",
+    "CV2NB", "BoundedGroupLoss", "EtaNeutralLogisticRegression", "FairRidge", "FairlearnReduction",
+    "FairlearnThresholds", "GroupThresholds", "LearningFairRepresentations", "NominalNaiveBayes",
+    "PrejudiceRemover", "ResidualisedRidge", "SklegoDemographicParity", "Unprocessed",
+    "WassersteinBarycentre",
 ]  # fmt: skip

@@ -58,7 +58,8 @@ def sentence_of(action):
 
 def test_every_baseline_is_looked_at_here():
     tested = {type(model).__name__ for model in OURS + ADAPTERS}
-    assert tested == set(nerm.baselines.__all__)
+    regressors = {"BoundedGroupLoss", "FairRidge", "ResidualisedRidge", "WassersteinBarycentre"}
+    assert tested == set(nerm.baselines.__all__) - regressors  # tests/baselines/test_regression.py
 
 
 @named(OURS)
