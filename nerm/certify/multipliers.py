@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import Bounds, minimize
 
 from nerm.atoms.jets import FARTHEST
 from nerm.model.blocks import EPS, Block, limit_values, shares, term_weights, two_sided, weighted_duals
@@ -293,6 +292,8 @@ def _least_squares(problem: Problem, coef: Floats, scores: Floats, width: float)
     unit = misfit(x)[0] if len(x) else 0.0
     if not unit > 0:
         return start
+    from scipy.optimize import Bounds, minimize  # takes long to import
+
     ends = Bounds(np.append(low[free], 0.0 * thetas[tied]), np.append(high[free], 0.0 * thetas[tied] + 1.0))
     found = minimize(
         lambda x: [part / unit for part in misfit(x)],

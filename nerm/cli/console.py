@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import re
 import sys
@@ -27,8 +28,20 @@ OPTIONS = {name: f"--{name}" for name in ("limit", "lam", "surrogate", "confiden
 OPTIONS |= {"class_weight": "--class-weight", "rows": "rows"}
 
 
+class _Notes(logging.Handler):
+    """Print the messages that nerm logs as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _say(f"note: {record.getMessage()}")
+
+
+_NOTES = _Notes()  # the same object in every call: a logger keeps it once
+
+
 def ended(command: click.Command, arguments: Sequence[str] | None) -> int:
     """Run a command and return its exit code; expected errors become one sentence on standard error."""
+    logging.getLogger("nerm").addHandler(_NOTES)
+    logging.getLogger("nerm").setLevel(logging.INFO)
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_, **__: _say(f"note: {message}")
         try:

@@ -94,6 +94,7 @@ def _in(outer: str, *names: str) -> tuple[str, ...]:
 
 _HIGHS = _in("highs_options", "primal_feasibility_tolerance", "dual_feasibility_tolerance")
 _PIQP = ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel")
+_MOREAU = _in("ipm_settings", "tol_gap_abs", "tol_gap_rel", "tol_feas")
 _GUROBI = ("BarConvTol", "BarQCPConvTol", "FeasibilityTol", "OptimalityTol")
 _CPLEX = _in(
     "cplex_params",
@@ -120,6 +121,7 @@ DRIVEN = {
             {"max_iter": 500},
             slower=1.0,
         ),
+        Driven("moreau", "moreau", EXP, _MOREAU, "time_limit", {"max_iter": 500}),
         Driven("ecos", "ecos", EXP, ("abstol", "reltol", "feastol"), fixed={"max_iters": 500}, slower=3.0),
         Driven("scs", "scs", EXP, ("eps_abs", "eps_rel"), "time_limit_secs", {"max_iters": 50_000}, ROUGH),
         Driven(

@@ -106,7 +106,7 @@ class Linear(_Pairwise):
 
     def diagonal(self, X: Any) -> Floats:
         """Return ||x_i||^2."""
-        return _row_squares(X)
+        return row_squares(X)
 
     def rounding(self, X: Any) -> float:
         """Bound the relative rounding error of a product of two rows, a sum over d columns."""
@@ -182,7 +182,7 @@ class RBF(_WithGamma):
     def rounding(self, X: Any) -> float:
         """Bound the rounding error of gamma ||x - z||^2, computed from products or differences of rows."""
         rows = X if sp.issparse(X) else X - X.mean(axis=0)
-        largest = self.parameters()["gamma"] * float(_row_squares(rows).max(initial=0.0))
+        largest = self.parameters()["gamma"] * float(row_squares(rows).max(initial=0.0))
         if not sp.issparse(X) and not largest <= LARGEST_EXPONENT:
             largest = 0.0
         return sum_error(X.shape[1]) * (2 + 4 * largest)
@@ -211,7 +211,7 @@ class Polynomial(_WithGamma):
 
     def diagonal(self, X: Any) -> Floats:
         """Return (gamma ||x_i||^2 + coef0)^degree."""
-        return (self.parameters()["gamma"] * _row_squares(X) + self.coef0) ** self.degree
+        return (self.parameters()["gamma"] * row_squares(X) + self.coef0) ** self.degree
 
     def rounding(self, X: Any) -> float:
         """Bound the relative rounding error: `degree` times the error of a product of rows."""
@@ -247,7 +247,7 @@ class Sigmoid(_WithGamma):
 
     def diagonal(self, X: Any) -> Floats:
         """Return tanh(gamma ||x_i||^2 + coef0)."""
-        return np.asarray(np.tanh(self.parameters()["gamma"] * _row_squares(X) + self.coef0))
+        return np.asarray(np.tanh(self.parameters()["gamma"] * row_squares(X) + self.coef0))
 
 
 @dataclass(frozen=True)
@@ -429,8 +429,8 @@ def _gaussian_from_products(X: Floats, Z: Floats, gamma: float) -> Floats | None
         centre = Z.mean(axis=0)
         x = X - centre
         z = x if X is Z else Z - centre
-        x_squares = gamma * _row_squares(x)
-        z_squares = gamma * _row_squares(z)
+        x_squares = gamma * row_squares(x)
+        z_squares = gamma * row_squares(z)
     largest = max(x_squares.max(initial=0.0), z_squares.max(initial=0.0))
     if not largest <= LARGEST_EXPONENT:
         return None
@@ -444,11 +444,9 @@ def _gaussian_from_products(X: Floats, Z: Floats, gamma: float) -> Floats | None
     return values
 
 
-def _row_squares(X: Any) -> Floats:
+def row_squares(X: Any) -> Floats:
     """Return ||x_i||^2 for every dense or sparse row, (n,)."""
-    from sklearn.utils.extmath import row_norms
-
-    return np.asarray(row_norms(X, squared=True))
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
 
 __all__ = [

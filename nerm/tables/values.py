@@ -270,7 +270,8 @@ def date_orders(words: Iterable[str]) -> list[str]:
     If several are equally good, all are returned. The list is empty if at most half of the strings are dates.
     """
     distinct = list(words)
-    if all(dates_in((distinct[0], distinct[-1]), order).isna().all() for order in ORDERS):
+    ends = distinct[0], distinct[-1]
+    if not any(map(str.isdigit, "".join(ends))) or all(dates_in(ends, key).isna().all() for key in ORDERS):
         return []
     counts = {order: int(dates_in(distinct, order).notna().sum()) for order in ORDERS}
     most = max(counts.values())

@@ -22,7 +22,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from nerm.atoms.jets import STEEPEST
@@ -30,7 +29,7 @@ from nerm.model.blocks import Block, pair_numbers
 from nerm.solvers.interior_point import passes
 from nerm.solvers.interior_point.matrices import Features
 from nerm.solvers.interior_point.norms import NormDuals
-from nerm.solvers.interior_point.passes import AFFINE, HIGH, KIND, LOW, MOVING, SMOOTH, options
+from nerm.solvers.interior_point.passes import AFFINE, HIGH, KIND, LOW, MOVING, SMOOTH
 from nerm.typing import Floats, Ints
 
 EPS = np.finfo(float).eps
@@ -409,34 +408,6 @@ def weighted_duals(arrays: Arrays, u: Floats, nu: Floats) -> Floats:
     return np.asarray(np.einsum("j,ji,ji,ji->i", nu, arrays.data.weights, arrays.data.targets, u))
 
 
-@numba.njit(**options)
-def _shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
-    """Move each dual variable u towards one of its bounds, to reduce `against` * sum_i c_i.
-
-    c_i = sum_j nu_j B_ji t_ji u_ji is the weighted dual of row i, and `against` is +1 or -1. Each u moves by
-    `share` times the distance to the bound in its direction of movement. If this bound is infinite, the
-    distance to the other bound is taken, or 1 if both are infinite. Return the decrease of `against` * sum_i
-    c_i for share 1; with share 0 nothing moves.
-    """
-    targets, weights, table, _ = data
-    total = 0.0
-    for j in range(u.shape[0]):
-        lo, hi = table[j, LOW], table[j, HIGH]
-        if table[j, KIND] == AFFINE:
-            continue
-        for i in range(u.shape[1]):
-            t = targets[j, i]
-            if t == 0.0:
-                continue
-            below = u[j, i] - lo if np.isfinite(lo) else hi - u[j, i] if np.isfinite(hi) else 1.0
-            above = hi - u[j, i] if np.isfinite(hi) else u[j, i] - lo if np.isfinite(lo) else 1.0
-            way = -below if against * t > 0 else above
-            total -= against * nu[j] * weights[j, i] * t * way
-            if share > 0:
-                u[j, i] = min(max(u[j, i] + share * way, lo), hi)
-    return total
-
-
 def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
     """Change the dual variables u, (J, n), so that the weighted duals c_i add up to 0; return them.
 
@@ -450,12 +421,12 @@ def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
         if excess == 0:
             break
         sign = 1.0 if excess > 0 else -1.0
-        possible = _shift(tuple(arrays.data), nu, u, sign, 0.0)
+        possible = passes.shift(tuple(arrays.data), nu, u, sign, 0.0)
         if possible < (1 - NEARLY) * abs(excess):
             return None
         # All the way means exactly to the bound, which a share of 1 - 1e-16 would miss.
         share = 1.0 if possible <= (1 + NEARLY) * abs(excess) else abs(excess) / possible
-        _shift(tuple(arrays.data), nu, u, sign, share)
+        passes.shift(tuple(arrays.data), nu, u, sign, share)
     return u if is_balanced(arrays, u, nu) else None
 
 

@@ -17,23 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
 from nerm.model.blocks import Block
+from nerm.solvers.interior_point import passes
 from nerm.solvers.interior_point.arrays import Arrays, fours, is_balanced
-from nerm.solvers.interior_point.passes import (
-    AFFINE,
-    KIND,
-    LINEAR,
-    MOVING,
-    QUADRATIC,
-    TINY,
-    block_ends,
-    options,
-    shift_products,
-    shifted,
-)
 from nerm.solvers.interior_point.predictor_corrector import (
     OVERFLOW,
     Near,
@@ -103,48 +91,14 @@ def _settled(
 ) -> tuple[Floats, Bools, Floats, Floats]:
     """Return dual variables, the rows to keep, and the sums over the fixed rows.
 
-    A row is kept if its score is within `distance` of a kink (`_settle` has the exact conditions). The four
-    results are the dual variables u, (J, n); the mask of the rows to keep, (n,); B t u, one line per block,
-    with 0 on the rows that are kept; and sum B phi*(u) over the fixed rows, (J,).
+    A row is kept if its score is within `distance` of a kink (`passes.settle` has the exact conditions). The
+    four results are the dual variables u, (J, n); the mask of the rows to keep, (n,); B t u, one line per
+    block, with 0 on the rows that are kept; and sum B phi*(u) over the fixed rows, (J,).
     """
     shape = arrays.data.weights.shape
     u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
     given = tuple(arrays.data), scores, scores if other is None else other, distance, u, stays, duals
-    return u, stays, duals, arrays.features.workers.add_up(lambda *part: _settle(*given, *part))
-
-
-@numba.njit(**options)
-def _settle(data, scores, others, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
-    """Set the dual variables u, and B t u, of the rows beyond all kinks; return sum B phi*(u), (J,).
-
-    A row i is kept, and stays[i] is set, if one of these conditions holds in a block of positive weight: the
-    margin is within `|t|` * distance of a kink; or a kink lies between the margins at `scores` and at
-    `others`; or the block is smooth.
-    """
-    targets, weights, table, _ = data
-    part, sums = slice(start, stop), np.zeros(table.shape[0])
-    stay = stays[part]
-    for j in range(len(sums)):
-        f, g = shifted(data, scores, j, part), shifted(data, others, j, part)
-        a, q, lo, hi, _, _ = block_ends(table, j)
-        kind = table[j, KIND]
-        low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
-        t, B, x, inside = targets[j, part], weights[j, part], u[j, part], min(max(0.0, lo), hi)
-        for i in range(len(f)):
-            width = abs(t[i]) * distance
-            below = t[i] * f[i] <= low_kink - width and t[i] * g[i] <= low_kink and kind == MOVING
-            above = t[i] * f[i] >= high_kink + width and t[i] * g[i] >= high_kink and kind == MOVING
-            x[i] = lo if below else hi if above else inside
-            stay[i] |= not (below or above or kind == AFFINE or B[i] == 0.0)
-    for j in range(len(sums)):
-        t, B, x, dual = targets[j, part], weights[j, part], u[j, part], duals[j, part]
-        a, half, total = table[j, LINEAR], 0.5 * table[j, QUADRATIC], 0.0
-        for i in range(len(stay)):
-            weight = 0.0 if stay[i] else B[i]
-            dual[i] = weight * t[i] * x[i]
-            total += weight * (a + half * x[i]) * x[i]
-        sums[j] = total + shift_products(data, dual, j, part)
-    return sums
+    return u, stays, duals, arrays.features.workers.add_up(lambda *part: passes.settle(*given, *part))
 
 
 @dataclass(frozen=True)
@@ -348,7 +302,7 @@ class WarmStart:
         before = self._before
         if before is not None and self._weights_before.shape == self._weights.shape == weights.shape:
             change = self._weights - self._weights_before
-            length = float((weights - self._weights) @ change / (change @ change + TINY))
+            length = float((weights - self._weights) @ change / (change @ change + passes.TINY))
             ahead = method.evaluate(
                 last.coef + length * (last.coef - before.coef),
                 last.intercept + length * (last.intercept - before.intercept),

@@ -17,12 +17,13 @@ from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeVar
 
-import numba
 import numpy as np
 import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 from nerm.model.hypothesis import far_offset
+from nerm.model.kernels import row_squares
+from nerm.solvers.compiled import compiled
 from nerm.solvers.linalg.systems import Factor, pivoted_cholesky
 from nerm.typing import Floats, Ints, Matrix
 
@@ -198,7 +199,7 @@ class Features:
         return Features(self.X[rows], self.workers.for_rows(len(rows)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _times(indptr, indices, data, w, out, start, stop):  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         total = 0.0
@@ -207,7 +208,7 @@ def _times(indptr, indices, data, w, out, start, stop):  # type: ignore[no-untyp
         out[i] = total
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _columns(indptr, indices, data, V, d, start, stop):  # type: ignore[no-untyped-def]
     """Return X'V', (d, few), for the rows start to stop of a CSR matrix.
 
@@ -238,7 +239,7 @@ def _columns(indptr, indices, data, V, d, start, stop):  # type: ignore[no-untyp
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _gram(indptr, indices, data, density, d, start, stop):  # type: ignore[no-untyped-def]
     """Return the upper triangle of (X, 1)' diag(density) (X, 1) of a CSR matrix.
 
@@ -323,7 +324,7 @@ def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[
     """
     n, d = X.shape
     if d > n and d >= WIDE and not axes:
-        factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), _squares(X), ROW_SPACE)
+        factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), row_squares(X), ROW_SPACE)
         return RowSpace(X, factor), factor.Z
     offset = far_offset(X) if intercept else np.zeros(d)
     return Given(offset), X - offset if offset.any() else X
@@ -331,8 +332,3 @@ def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[
 
 def _dense(matrix: Any) -> Floats:
     return matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)
-
-
-def _squares(X: Any) -> Floats:
-    """Return the squared norm of each row, (n,)."""
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)

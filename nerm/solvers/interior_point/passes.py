@@ -35,8 +35,9 @@ the values that the blocks share stay in the cache.
 
 from math import isfinite
 
-import numba
 import numpy as np
+
+from nerm.solvers.compiled import compiled
 
 TINY = 1e-18  # the least distance to a bound: keeps p / A finite after the last digits of u are used up
 BINS = 64
@@ -45,14 +46,12 @@ MOVING, AFFINE, SMOOTH = 0, 1, 2  # kinds of blocks
 LINEAR, QUADRATIC, LOW, HIGH, KIND, SIGN, LINE, SHIFT = range(8)  # columns of the table
 
 options = {
-    "cache": True,
-    "nogil": True,
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
     "error_model": "numpy",
 }
 
 
-@numba.njit(**options)
+@compiled(**options)
 def block_ends(table, j):  # type: ignore[no-untyped-def]
     """Return linear, quadratic, low and high of block j, and two flags.
 
@@ -63,7 +62,7 @@ def block_ends(table, j):  # type: ignore[no-untyped-def]
     return table[j, LINEAR], table[j, QUADRATIC], lo, hi, moves and isfinite(lo), moves and isfinite(hi)
 
 
-@numba.njit(**options)
+@compiled(**options)
 def _rows(data, duals, move, j, part):  # type: ignore[no-untyped-def]
     """Return the arrays of some rows of block j: t, B, u, p^+, p^-, kappa, du, over and under."""
     targets, weights, _, _ = data
@@ -73,14 +72,14 @@ def _rows(data, duals, move, j, part):  # type: ignore[no-untyped-def]
     return *point, kappa[j, part], du[j, part], over[j, part], under[j, part]
 
 
-@numba.njit(**options)
+@compiled(**options)
 def shifted(data, scores, j, part):  # type: ignore[no-untyped-def]
     """Return f - o / t for some rows of block j: t times it is the margin."""
     line = int(data[2][j, SHIFT])
     return scores[part] if line < 0 else scores[part] - data[3][line, part]
 
 
-@numba.njit(**options)
+@compiled(**options)
 def shift_products(data, duals, j, part):  # type: ignore[no-untyped-def]
     """Return sum_i B u o over some rows of block j, given `duals` = B t u of these rows."""
     line, total = int(data[2][j, SHIFT]), 0.0
@@ -91,7 +90,7 @@ def shift_products(data, duals, j, part):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(**options)
+@compiled(**options)
 def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  # type: ignore[no-untyped-def]
     """Set kappa and the row vectors of the Newton system; return sums per block.
 
@@ -154,7 +153,7 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
     return sums
 
 
-@numba.njit(**options)
+@compiled(**options)
 def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
     """Return sum_i B_i phi(m_i) of a block whose conjugate is quadratic; m_i = t_i f_i, f shifted.
 
@@ -171,7 +170,7 @@ def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
     return total
 
 
-@numba.njit(**options)
+@compiled(**options)
 def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
     """Return sum_i B_ji phi_j(m_ji) of every block j, (J,).
 
@@ -185,7 +184,7 @@ def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
     return sums
 
 
-@numba.njit(**options)
+@compiled(**options)
 def direct(data, duals, move, nu, change, corrected, start, stop):  # type: ignore[no-untyped-def]
     """Compute the change du of every dual variable u from the change of the scores.
 
@@ -213,7 +212,7 @@ def direct(data, duals, move, nu, change, corrected, start, stop):  # type: igno
     return histogram
 
 
-@numba.njit(**options)
+@compiled(**options)
 def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # type: ignore[no-untyped-def]
     """Compute over, under and the row vector h of the corrected step from the affine step.
 
@@ -255,32 +254,27 @@ def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # typ
     return changes
 
 
-@numba.njit(**options)
 def longest_step(data, duals, move, nu, start, stop):  # type: ignore[no-untyped-def]
     """Return the longest common step that keeps all dual variables in bounds.
 
-    These are u, p^+ and p^- of all rows with a positive weight nu B.
+    These are u, p^+ and p^- of all rows with a positive weight nu B. This pass is not compiled, because few
+    runs need it.
     """
-    table = data[2]
     step = np.inf
-    for j in range(table.shape[0]):
-        _, _, lo, hi, has_lo, has_hi = block_ends(table, j)
-        t, B, u, pp, pm, _, du, over, under = _rows(data, duals, move, j, slice(start, stop))
-        for i in range(len(t)):
-            if nu[j] * B[i] == 0.0:
+    for j, line in enumerate(data[2]):
+        rows = start + np.flatnonzero(nu[j] * data[1][j, start:stop])
+        u, pp, pm, _, du, over, under = (array[j, rows] for array in (*duals, *move))
+        for sign, end, p, aim in ((1.0, line[HIGH], pp, over), (-1.0, line[LOW], pm, under)):
+            if line[KIND] != MOVING or not isfinite(end):
                 continue
-            if has_hi:
-                A = max(hi - u[i], TINY)
-                dp = over[i] - pp[i] + pp[i] * du[i] / A
-                step = min(step, A / du[i] if du[i] > 0 else np.inf, -pp[i] / dp if dp < 0 else np.inf)
-            if has_lo:
-                C = max(u[i] - lo, TINY)
-                dm = under[i] - pm[i] - pm[i] * du[i] / C
-                step = min(step, -C / du[i] if du[i] < 0 else np.inf, -pm[i] / dm if dm < 0 else np.inf)
+            distance = np.maximum(sign * (end - u), TINY)
+            for at, change in ((distance, -sign * du), (p, aim - p + p * sign * du / distance)):
+                falls = change < 0
+                step = min(step, np.min(-at[falls] / change[falls], initial=np.inf))
     return step
 
 
-@numba.njit(**options)
+@compiled(**options)
 def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignore[no-untyped-def]
     """Move u, p^+ and p^- of every row by `step` times their direction.
 
@@ -313,7 +307,7 @@ def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignor
             _fit(t, f, u, pp, pm, up, down, a, q, keeps[j], has_lo, has_hi)
 
 
-@numba.njit(**options)
+@compiled(**options)
 def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore[no-untyped-def]
     """Set p^+ and p^- so that m - linear - quadratic u = p^+ - p^- holds.
 
@@ -336,14 +330,14 @@ def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore
         u[i] = (z - pp[i] + pm[i]) / q
 
 
-@numba.njit(**options)
+@compiled(**options)
 def _share(z, m):  # type: ignore[no-untyped-def]
     """Return the root x in (0, 1) of z + m/x - m/(1 - x) = 0, without cancellation."""
     small = 2.0 * m / (abs(z) + 2.0 * m + np.sqrt(z * z + 4.0 * m * m))
     return 1.0 - small if z > 0 else small
 
 
-@numba.njit(**options)
+@compiled(**options)
 def distance(k, q, barrier):  # type: ignore[no-untyped-def]
     """Return the positive root s of q s^2 + k s = barrier.
 
@@ -353,7 +347,7 @@ def distance(k, q, barrier):  # type: ignore[no-untyped-def]
     return 2.0 * barrier / (k + root) if k > 0 else (root - k) / (2.0 * q)
 
 
-@numba.njit(**options)
+@compiled(**options)
 def centre(data, duals, scores, barrier, start, stop, proximity=0.0):  # type: ignore[no-untyped-def]
     """Set u, p^+ and p^- of every row to the central path at its score.
 
@@ -383,3 +377,65 @@ def centre(data, duals, scores, barrier, start, stop, proximity=0.0):  # type: i
             pp[i] = barrier / (hi - u[i]) if has_hi else 0.0
             pm[i] = barrier / (u[i] - lo) if has_lo else 0.0
         _fit(t, f, u, pp, pm, pp, pm, a, q, 0.0, has_lo, has_hi)
+
+
+@compiled(**options)
+def settle(data, scores, others, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
+    """Set the dual variables u, and B t u, of the rows beyond all kinks; return sum B phi*(u), (J,).
+
+    A row i is kept, and stays[i] is set, if one of these conditions holds in a block of positive weight: the
+    margin is within `|t|` * distance of a kink; or a kink lies between the margins at `scores` and at
+    `others`; or the block is smooth.
+    """
+    targets, weights, table, _ = data
+    part, sums = slice(start, stop), np.zeros(table.shape[0])
+    stay = stays[part]
+    for j in range(len(sums)):
+        f, g = shifted(data, scores, j, part), shifted(data, others, j, part)
+        a, q, lo, hi, _, _ = block_ends(table, j)
+        kind = table[j, KIND]
+        low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
+        t, B, x, inside = targets[j, part], weights[j, part], u[j, part], min(max(0.0, lo), hi)
+        for i in range(len(f)):
+            width = abs(t[i]) * distance
+            below = t[i] * f[i] <= low_kink - width and t[i] * g[i] <= low_kink and kind == MOVING
+            above = t[i] * f[i] >= high_kink + width and t[i] * g[i] >= high_kink and kind == MOVING
+            x[i] = lo if below else hi if above else inside
+            stay[i] |= not (below or above or kind == AFFINE or B[i] == 0.0)
+    for j in range(len(sums)):
+        t, B, x, dual = targets[j, part], weights[j, part], u[j, part], duals[j, part]
+        a, half, total = table[j, LINEAR], 0.5 * table[j, QUADRATIC], 0.0
+        for i in range(len(stay)):
+            weight = 0.0 if stay[i] else B[i]
+            dual[i] = weight * t[i] * x[i]
+            total += weight * (a + half * x[i]) * x[i]
+        sums[j] = total + shift_products(data, dual, j, part)
+    return sums
+
+
+@compiled(**options)
+def shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
+    """Move each dual variable u towards one of its bounds, to reduce `against` * sum_i c_i.
+
+    c_i = sum_j nu_j B_ji t_ji u_ji is the weighted dual of row i, and `against` is +1 or -1. Each u moves by
+    `share` times the distance to the bound in its direction of movement. If this bound is infinite, the
+    distance to the other bound is taken, or 1 if both are infinite. Return the decrease of `against` * sum_i
+    c_i for share 1; with share 0 nothing moves.
+    """
+    targets, weights, table, _ = data
+    total = 0.0
+    for j in range(u.shape[0]):
+        lo, hi = table[j, LOW], table[j, HIGH]
+        if table[j, KIND] == AFFINE:
+            continue
+        for i in range(u.shape[1]):
+            t = targets[j, i]
+            if t == 0.0:
+                continue
+            below = u[j, i] - lo if np.isfinite(lo) else hi - u[j, i] if np.isfinite(hi) else 1.0
+            above = hi - u[j, i] if np.isfinite(hi) else u[j, i] - lo if np.isfinite(lo) else 1.0
+            way = -below if against * t > 0 else above
+            total -= against * nu[j] * weights[j, i] * t * way
+            if share > 0:
+                u[j, i] = min(max(u[j, i] + share * way, lo), hi)
+    return total

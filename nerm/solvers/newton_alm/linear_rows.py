@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numba
 import numpy as np
 
 from nerm.model.kernels import Linear
+from nerm.solvers.compiled import compiled
 from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.solvers.linalg.systems import conjugate_gradients
 from nerm.typing import Floats, Ints, Matrix
@@ -141,7 +141,7 @@ class LinearSystem:
         return float(e @ self.solve(e, np.zeros((0, len(e))), np.zeros(0)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _curvature(indptr, indices, data, rows, density, q, start, stop):  # type: ignore[no-untyped-def]
     """Return sum_i D_i (x_i, 1) (x_i, 1)'q over rows[start:stop] of a CSR matrix, (d + 1,).
 
@@ -161,7 +161,7 @@ def _curvature(indptr, indices, data, rows, density, q, start, stop):  # type: i
     return out
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _diagonal(indptr, indices, data, rows, density, size, start, stop):  # type: ignore[no-untyped-def]
     """Return the diagonal of sum_i D_i (x_i, 1) (x_i, 1)', (d + 1,).
 

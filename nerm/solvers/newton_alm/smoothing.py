@@ -17,11 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
 from nerm.atoms.jets import STEEPEST
 from nerm.model.blocks import Block, score_unit
+from nerm.solvers.compiled import compiled
 from nerm.typing import Floats
 
 
@@ -124,7 +124,7 @@ def multipliers(blocks: Sequence[Block], scores: Floats) -> Floats:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled()
 def _quadratic(m, w, centre, a, q, r, low, high, extend, u, curvature, extended):  # type: ignore[no-untyped-def]
     """Write u, curvature and extended of one block in place, (n,) each.
 

@@ -40,13 +40,12 @@ information (WSS2 of LIBSVM).
 from functools import partial
 from typing import NamedTuple
 
-import numba
 import numpy as np
-from scipy.optimize import brentq
 
 from nerm.certify.multipliers import Multipliers, multipliers_at
 from nerm.model.blocks import EPS, scaled_weights, term_weights, two_sided
 from nerm.model.problem import Problem
+from nerm.solvers.compiled import compiled
 from nerm.typing import Floats
 
 TINY = float(np.finfo(float).tiny)
@@ -236,7 +235,7 @@ class Levels(NamedTuple):
     rates: Floats
 
 
-@numba.njit(cache=True)
+@compiled()
 def set_slopes(i, at):  # type: ignore[no-untyped-def]
     """Set rise and fall of row i; return the nearest breaks of h_i around a_i.
 
@@ -256,14 +255,14 @@ def set_slopes(i, at):  # type: ignore[no-untyped-def]
     return before, at.breaks[i, min(k, count - 1)]
 
 
-@numba.njit(cache=True)
+@compiled()
 def set_all_slopes(at):  # type: ignore[no-untyped-def]
     """Set rise and fall of every row."""
     for i in range(len(at.a)):
         set_slopes(i, at)
 
 
-@numba.njit(cache=True)
+@compiled()
 def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
     """Increase a_i and decrease a_j by the same amount; return the amount.
 
@@ -284,7 +283,7 @@ def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
     return step
 
 
-@numba.njit(cache=True)
+@compiled()
 def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
     """Take pair steps until m - M <= epsilon; return the number of steps.
 
@@ -416,6 +415,8 @@ class FixedTheta:
         ends = self.optimal_intercepts()
         if not (np.isfinite(ends).all() and difference(ends[0]) * difference(ends[1]) < 0):
             return b
+        from scipy.optimize import brentq  # takes long to import
+
         other = float(brentq(difference, *ends, xtol=TINY, rtol=EPS**0.7))
         return min(b, other, key=lambda at: _larger(self._totals(at)))
 
