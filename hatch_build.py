@@ -21,8 +21,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-#: What nerm.warmup imports. pip takes the newest versions here, as it does for the installation itself.
-NEEDED = ["numba", "numpy", "scipy", "threadpoolctl", "lazy_loader"]
+NEEDED = ("numba", "numpy", "scipy", "threadpoolctl", "lazy-loader")  # by nerm.warmup
 
 
 class CompileHook(BuildHookInterface):  # type: ignore[type-arg]
@@ -32,8 +31,10 @@ class CompileHook(BuildHookInterface):  # type: ignore[type-arg]
         return os.environ.get("NERM_COMPILE", "1") != "0" and not (Path(self.root) / "PKG-INFO").exists()
 
     def dependencies(self) -> list[str]:
-        """Return the packages that the build environment needs."""
-        return NEEDED if self._is_wanted() else []
+        """Return what nerm.warmup needs, with the bounds of the package itself."""
+        return [
+            one for one in self.metadata.core.dependencies if self._is_wanted() and one.startswith(NEEDED)
+        ]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Compile, and add the compiled code to the wheel; in an editable installation it stays in place."""

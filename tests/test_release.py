@@ -131,6 +131,7 @@ def test_wheel_and_sdist_are_built_and_hold_the_package_and_nothing_else(tmp_pat
         unpacked = {name.partition("/")[2] for name in archive.getnames()}
     beside = {
         "pyproject.toml",
+        "hatch_build.py",
         "README.md",
         "LICENSE",
         "CHANGELOG.md",

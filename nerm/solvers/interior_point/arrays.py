@@ -368,10 +368,22 @@ class Arrays:
         return np.append(self.features.columns(self._h)[:, 0], self._h.sum()), changes
 
     def longest_step(self, state: State, nu: Floats) -> float:
-        """Return the longest step that keeps the dual variables u, p^+ and p^- of all rows in bounds."""
-        return float(
-            min(self.features.workers.run(lambda *part: passes.longest_step(*self._given(state), nu, *part)))
-        )
+        """Return the longest step that keeps the dual variables u, p^+ and p^- of all rows in bounds.
+
+        Rows of weight 0 do not count. Few runs need this pass, so it is not compiled.
+        """
+        step = np.inf
+        for j, line in enumerate(self.data.table):
+            rows = np.flatnonzero(nu[j] * self.data.weights[j])
+            u, upper, lower, _, du, over, under = (part[j, rows] for part in (*state.duals, *self.move))
+            for sign, end, p, aim in ((1.0, line[HIGH], upper, over), (-1.0, line[LOW], lower, under)):
+                if line[KIND] != MOVING or not np.isfinite(end):
+                    continue
+                distance = np.maximum(sign * (end - u), passes.TINY)
+                for at, change in ((distance, -sign * du), (p, aim - p + p * sign * du / distance)):
+                    falls = change < 0
+                    step = min(step, np.min(-at[falls] / change[falls], initial=np.inf))
+        return step
 
     def advance(self, state: State, step: float, keep: float, curved_keep: float) -> None:
         """Move the dual variables of every row along the direction (`passes.advance`).
@@ -421,12 +433,12 @@ def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
         if excess == 0:
             break
         sign = 1.0 if excess > 0 else -1.0
-        possible = passes.shift(tuple(arrays.data), nu, u, sign, 0.0)
+        possible = passes.towards_bounds(tuple(arrays.data), nu, u, sign, 0.0)
         if possible < (1 - NEARLY) * abs(excess):
             return None
         # All the way means exactly to the bound, which a share of 1 - 1e-16 would miss.
         share = 1.0 if possible <= (1 + NEARLY) * abs(excess) else abs(excess) / possible
-        passes.shift(tuple(arrays.data), nu, u, sign, share)
+        passes.towards_bounds(tuple(arrays.data), nu, u, sign, share)
     return u if is_balanced(arrays, u, nu) else None
 
 

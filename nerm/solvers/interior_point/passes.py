@@ -254,26 +254,6 @@ def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # typ
     return changes
 
 
-def longest_step(data, duals, move, nu, start, stop):  # type: ignore[no-untyped-def]
-    """Return the longest common step that keeps all dual variables in bounds.
-
-    These are u, p^+ and p^- of all rows with a positive weight nu B. This pass is not compiled, because few
-    runs need it.
-    """
-    step = np.inf
-    for j, line in enumerate(data[2]):
-        rows = start + np.flatnonzero(nu[j] * data[1][j, start:stop])
-        u, pp, pm, _, du, over, under = (array[j, rows] for array in (*duals, *move))
-        for sign, end, p, aim in ((1.0, line[HIGH], pp, over), (-1.0, line[LOW], pm, under)):
-            if line[KIND] != MOVING or not isfinite(end):
-                continue
-            distance = np.maximum(sign * (end - u), TINY)
-            for at, change in ((distance, -sign * du), (p, aim - p + p * sign * du / distance)):
-                falls = change < 0
-                step = min(step, np.min(-at[falls] / change[falls], initial=np.inf))
-    return step
-
-
 @compiled(**options)
 def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignore[no-untyped-def]
     """Move u, p^+ and p^- of every row by `step` times their direction.
@@ -414,7 +394,7 @@ def settle(data, scores, others, distance, u, stays, duals, start, stop):  # typ
 
 
 @compiled(**options)
-def shift(data, nu, u, against, share):  # type: ignore[no-untyped-def]
+def towards_bounds(data, nu, u, against, share):  # type: ignore[no-untyped-def]
     """Move each dual variable u towards one of its bounds, to reduce `against` * sum_i c_i.
 
     c_i = sum_j nu_j B_ji t_ji u_ji is the weighted dual of row i, and `against` is +1 or -1. Each u moves by
