@@ -10,13 +10,16 @@ class Solver(BaseSolver):
     sampling_strategy = "tolerance"
     stopping_criterion = benchmark_utils.EVER_FINER
     requirements = ["pip::nerm-learn"]
+    parameters = {"solver": ["auto", "augmented-lagrangian"]}
 
     def set_objective(self, task, rows):
         self.task, self.rows = task, rows
-        peers.problem(peers.small(task), *(part[:200] for part in rows)).solve()  # compiled once
+        peers.problem(peers.small(task), *(part[:200] for part in rows)).solve(solver=self.solver)
 
     def run(self, tolerance):
-        self.found = peers.problem(self.task, *self.rows).solve(tol=benchmark_utils.bounded(tolerance))
+        self.found = peers.problem(self.task, *self.rows).solve(
+            solver=self.solver, tol=benchmark_utils.bounded(tolerance)
+        )
 
     def get_result(self):
         return {"coef": self.found.coef, "intercept": self.found.intercept}
