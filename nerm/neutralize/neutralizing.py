@@ -252,7 +252,7 @@ def _found(search: Search, surrogate: Any) -> tuple[Candidate, Any, pd.DataFrame
             at, start = search.find(psi, start, MOST_STEPS if near else 0)
         else:
             at = one.candidate
-        candidate = _finished(search, at, start, spare)
+        candidate = _finished(search, at, spare)
         if candidate is not None:
             return candidate, psi, choice
     if spare:
@@ -261,13 +261,13 @@ def _found(search: Search, surrogate: Any) -> tuple[Candidate, Any, pd.DataFrame
     raise search.error(surrogates)
 
 
-def _finished(search: Search, at: Candidate, start: Any, spare: list[Candidate]) -> Candidate | None:
+def _finished(search: Search, at: Candidate, spare: list[Candidate]) -> Candidate | None:
     """Refine around a candidate, and solve the best one to the tolerance; None if none is usable.
 
     A nonconvex candidate may become less accurate on the way to its stationary point. If it loses more than
     two standard errors, it is added to `spare`, and the next best one is tried.
     """
-    search.refine(at, start)
+    search.refine(at)
     candidates, tol = [search.plain, *search.history.of(at.surrogate)], search.target.tol
     reserved = MOST_STEPS if isinstance(at.surrogate, DCFunction) else 0  # solves for another surrogate
     while (rough := search.best(candidates)) is not None:

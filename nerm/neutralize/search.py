@@ -31,6 +31,7 @@ from nerm.typing import Bools, Floats
 MOST_SOLVES = 40  # convex solves of one search, in all
 FIRST_WEIGHT = 0.3  # eta compares two mean losses, so it is of order 1
 MOST_STEPS = 3  # convex steps of a nonconvex candidate that is only compared
+NEARBY = (0.8, 1.2)  # weights around those of a candidate, as its multiples
 USED = 0.8  # a measure of this share of the limit uses it
 ADVICE = (("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam", "change"))
 
@@ -313,12 +314,11 @@ class Search:
         solves = max(1, min(most or 2 + 2 * min(count, 5), self.left // each - 1))
         return secant(evaluate, self.plain, x, jacobian, self.target.allowance, solves)
 
-    def refine(self, at: Candidate, start: Start) -> None:
-        """Solve around a candidate: for rankings with a little more and a little less than the limit."""
-        for share in (1.3, 0.9) if self.left > 2 * MOST_STEPS else ():
-            x = step(at, self.plain.directions, start[1], share * self.target.allowance)
+    def refine(self, at: Candidate) -> None:
+        """Solve around a candidate: with weights that are a little smaller, and a little larger."""
+        for factor in NEARBY if self.left > 2 * MOST_STEPS else ():
             near = at.solution.coef, at.solution.intercept
-            self.solve(at.surrogate, x, near, steps=MOST_STEPS - 1)
+            self.solve(at.surrogate, factor * at.weights, near, steps=MOST_STEPS - 1)
 
     # --- the answer -------------------------------------------------------------------------------------
 
@@ -393,7 +393,7 @@ def secant(
     (candidate, (weights, Jacobian))
         The candidate with the smallest distance.
     """
-    plain, count = at, len(x)
+    plain, count, seen = at, len(x), [at]
     for _ in range(solves):
         new = evaluate(x, at)
         if not np.isfinite(new.distance):
@@ -407,10 +407,28 @@ def secant(
             jacobian = jacobian + np.outer(change - jacobian @ move, move) / length
         if new.distance < at.distance or at is plain:
             at = new
-        if at.distance <= most:
+        overshot = count == 1 and bool((at.directions * plain.directions < 0).any())
+        if at.distance <= most and not overshot:
             break
         x = step(at, plain.directions, jacobian, most)
+        if count == 1:
+            seen.append(new)
+            x = _bracketed(x, seen)
     return at, (at.weights, jacobian)
+
+
+def _bracketed(x: Floats, seen: Sequence[Any]) -> Floats:
+    """Return the weight of a single term, moved between the weights where the measure changes its sign.
+
+    `seen` has the candidates so far, the plain model first. If the sign has not changed yet, the weight is at
+    most doubled.
+    """
+    toward = float(np.sign(seen[0].directions[0])) or 1.0
+    places = [(toward * float(one.weights[0]), toward * float(one.directions[0])) for one in seen]
+    low = max((place for place, value in places if value > 0), default=0.0)
+    high = min((place for place, value in places if value <= 0 and place > low), default=2 * low)
+    margin = 0.1 * (high - low)
+    return toward * np.clip(toward * x, low + margin, high - margin) if low < high else x
 
 
 def step(at: Any, plain: Floats, jacobian: Floats, goal: float) -> Floats:
