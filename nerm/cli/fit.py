@@ -257,8 +257,11 @@ def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
     if model.surrogate is not None:
         name = nerm.estimators.design.atom_name(model.surrogate)
         how = f"by a neutrality term of weight {model.eta:.3g} ({name})"
-    text = f"Asked for: {study.settings.aim.words} of at most {model.level.limit:g}. Reached: "
-    text += f"{model.classifier.neutrality_:+.4f} on the training rows, {how}."
+    aim, value, limit = study.settings.aim, model.classifier.neutrality_, model.level.limit
+    text = f"Asked for: {aim.words} of at {'least' if aim.best else 'most'} {limit:g}. Reached: "
+    text += f"{value:+.4f} on the training rows, {how}."
+    if abs(value - aim.best) > aim.allowance(limit) + 1e-12:
+        text += " No usable model is within the limit: this is the nearest."
     return in_words(text if promise is None else f"{text} For new rows: {promise}.")
 
 

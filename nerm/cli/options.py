@@ -143,6 +143,7 @@ fit_options = all_of(
     option("limit", LIMIT_HELP, type=click.FloatRange(0, 1), default=None),
     measure_option,
     option("confidence", "The limit must hold on new rows with this probability.", type=PROBABILITY),
+    option("nearest", "If no usable model is within the limit, give the nearest.", is_flag=True),
     option("eta", "In place of a limit: the weight of neutrality.", type=click.FloatRange(0), default=None),
     option("test", "Share to hold out.", type=click.FloatRange(0, 0.9), default=0.25),
     delta_option,

@@ -138,7 +138,9 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
     statements = nerm.report.held_out_bounds(task, scores, delta)
     plain = {"rows": len(task), **rendering.measured_json(point), "warning": point.collapse}
     plain |= {"notes": list(task.notes), "bounds": rendering.statements_json(statements)}
+    plain["impact_ratios"] = ratios = nerm.report.measuring.impact_ratios(task, scores)
     shown: list[Any] = [point.collapse, *rendering.measured_tables(point, f"{len(task):,} rows")]
+    shown.append(rendering.impact_table(ratios))
     shown += rendering.statements_shown(statements, delta)
     if report is not None:
         seed = options["seed"]

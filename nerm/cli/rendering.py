@@ -65,6 +65,16 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
     return tables
 
 
+def impact_table(ratios: Iterable[Mapping[str, Any]]) -> Any:
+    """Return the table of selection rates and impact ratios, as New York's Local Law 144 has it."""
+    lines = [
+        [r["name"], f"{r['rows']:,}", f"{r['selected']:,}", f"{r['rate']:.3f}", f"{r['impact_ratio']:.3f}"]
+        for r in ratios
+    ]
+    title = "Impact ratios: the positive rate by the highest one (four-fifths rule: 0.8)"
+    return make_table(title, ["group", "rows", "decided so", "rate", "impact ratio"], lines)
+
+
 def interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
     """Format an interval for a table; "" if there is none."""
     return "" if ends is None else f"{ends[0]:.{digits}f} … {ends[1]:.{digits}f}"

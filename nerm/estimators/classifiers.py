@@ -37,6 +37,7 @@ class SharedParameters:
     prefer: Any = DEFAULTS.prefer
     keep: float = DEFAULTS.keep
     groups: str = "each"
+    nearest: bool = False
     verbose: bool = False
 
 
@@ -98,6 +99,8 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
     groups : "each" or "intersect"
         With a limit and several viewpoints: compare the groups of each viewpoint, or all combinations of
         their groups. The measure is the largest difference between any two groups.
+    nearest : bool
+        With a limit: if no usable model is within it, fit the nearest one and warn, in place of the error.
     verbose : bool
         Print one line per solve (see `nerm.Problem.solve`).
     surrogate : MarginFunction or str
@@ -182,7 +185,7 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
         Weight of neutrality: one number, or a dict with one number per viewpoint.
     kernel, gamma, degree, coef0, weights, class_weight, fit_intercept, solver, tol
         As in `NeutralSVC`.
-    limit, measure, confidence, shift, prefer, keep, groups, verbose
+    limit, measure, confidence, shift, prefer, keep, groups, nearest, verbose
         As in `NeutralSVC`.
 
     >>> import numpy as np, nerm

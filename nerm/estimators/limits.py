@@ -25,6 +25,7 @@ cells is a linear program (`nerm.bounds.worst_mixture`).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
@@ -33,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from nerm.bounds import holdout_rate_bound, worst_mixture
-from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
+from nerm.errors import InvalidInputError, NearlyConstantWarning, NoPromiseError, NotNeutralError
 from nerm.estimators.design import TrainingRows, as_atom
 from nerm.metrics import METRICS, Metric
 from nerm.neutralize import Neutralized, Target
@@ -145,7 +146,13 @@ def neutralized(
         do = "Name a measure of nerm.metrics, or leave the weights out"
         raise InvalidInputError(must, "sample weights that differ", do)
     if target.confidence is None:
-        return answers(_searches(model, rows, classes, target)), None
+        try:
+            return answers(_searches(model, rows, classes, target)), None
+        except NotNeutralError as error:
+            if not model.nearest or not isinstance(error.best, Neutralized):
+                raise
+            warnings.warn(". ".join(error.parts[:2]), NearlyConstantWarning, stacklevel=5)
+            return [error.best], None
     held = HeldOut.of(rows, np.setdiff1d(np.arange(len(rows.codes)), learned), learned, target)
     m, stated, bounds = len(held.rows.codes), target.statements, []
     for metric, _ in stated:  # before the search: is the measure defined on the hold-out?

@@ -258,6 +258,9 @@ def _found(search: Search, surrogate: Any) -> tuple[Candidate, Any, pd.DataFrame
     if spare:
         candidate = max(spare, key=lambda one: one.quality["accuracy"])
         return candidate, candidate.surrogate, choice
+    last = search.bisect()
+    if last is not None:
+        return last, last.surrogate, choice
     raise search.error(surrogates)
 
 

@@ -320,6 +320,28 @@ class Search:
             near = at.solution.coef, at.solution.intercept
             self.solve(at.surrogate, factor * at.weights, near, steps=MOST_STEPS - 1)
 
+    def bisect(self) -> Candidate | None:
+        """Return a usable candidate between the plain model and one beyond neutrality; None if there is none.
+
+        Beyond neutrality the measure has the other sign, or the ranking is no better than chance. The weights
+        of the candidate beyond it are multiplied by factors between 0 and 1.
+        """
+
+        def beyond(one: Candidate) -> bool:
+            return one.quality["auc"] <= 0.5 or float(one.directions @ self.plain.directions) < 0
+
+        convex = [one for one in self.history.candidates if one.solution.problem.is_convex and beyond(one)]
+        if not convex:
+            return None
+        farthest, low, high = min(convex, key=lambda one: float(np.abs(one.weights).sum())), 0.0, 1.0
+        while self.left > 0:
+            middle = 0.5 * (low + high)
+            one = self.solve(farthest.surrogate, middle * farthest.weights, tol=self.target.tol)
+            if one.admissible and not self.objection(one):
+                return one
+            low, high = (low, middle) if beyond(one) else (middle, high)
+        return None
+
     # --- the answer -------------------------------------------------------------------------------------
 
     def answer(self, candidate: Candidate, choice: pd.DataFrame, surrogate: Any = None) -> Neutralized:

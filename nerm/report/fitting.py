@@ -69,6 +69,8 @@ class Settings:
         The measure that is limited, a name in `nerm.metrics.METRICS`.
     confidence
         The probability with which the limit must hold on new rows; None limits the training rows only.
+    nearest
+        Whether the nearest usable model is fitted if none is within the limit.
     lam, loss, surrogate, regularizer, kernel, weights, solver, tol
         As in `nerm.NERMClassifier`.
     class_weight
@@ -89,6 +91,7 @@ class Settings:
     etas: tuple[float, ...] = ()
     measure: str = COMMAND_LINE.measure
     confidence: float | None = None
+    nearest: bool = False
     lam: float = COMMAND_LINE.lam
     loss: str = COMMAND_LINE.loss
     surrogate: str = COMMAND_LINE.surrogate
@@ -213,7 +216,9 @@ class Training:
         target: dict[str, Any] = {"eta": level.eta or 0.0}
         counted = y
         if level.limit is not None:
-            target = {"limit": level.limit, "measure": settings.measure, "confidence": settings.confidence}
+            target = {"limit": level.limit} | {
+                name: getattr(settings, name) for name in ("measure", "confidence", "nearest")
+            }
             counted = y[self.learned]
         target |= {"surrogate": surrogate, "class_weight": settings.class_weights(counted)}
         classifier = NERMClassifier(**{name: getattr(settings, name) for name in names}, **target)

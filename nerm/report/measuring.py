@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -232,6 +233,34 @@ def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
     return tuple(groups)
 
 
+def impact_ratios(task: TableTask, scores: Floats) -> list[dict[str, Any]]:
+    """Return positive rates and impact ratios by group: for each viewpoint, and for all combinations.
+
+    The impact ratio of a group is its positive rate divided by the highest one (Local Law 144 of New York).
+    Combinations without rows are left out.
+
+    Parameters
+    ----------
+    task, scores
+        As for `groups_of`.
+    """
+    families: dict[str, dict[str, Bools]] = {}
+    for name, among in task.groups.items():
+        families.setdefault(name.partition(" = ")[0], {})[name] = among
+    kinds = list(families.values())
+    if len(kinds) > 1:
+        crossed = [list(zip(*pairs, strict=True)) for pairs in product(*(kind.items() for kind in kinds))]
+        kinds.append({", ".join(names): np.logical_and.reduce(masks) for names, masks in crossed})
+    found = []
+    for kind in kinds:
+        counts = {name: _count(scores > 0, among) for name, among in kind.items() if among.any()}
+        highest = max(k / n for k, n in counts.values()) or 1.0
+        for name, (k, n) in counts.items():
+            row = {"name": name, "rows": n, "selected": k, "rate": k / n, "impact_ratio": k / n / highest}
+            found.append(row)
+    return found
+
+
 def differences_of(task: TableTask, scores: Floats) -> tuple[Difference, ...]:
     """Return the differences in positive rates between groups.
 
@@ -275,7 +304,9 @@ def measures_of(
     reports = [(metrics.report(task.y, scores, v), v) for v in task.terms.values()]
     values, intervals, undefined = dict[str, float](), dict[str, Interval](), dict[str, str]()
     for name in reports[0][0].as_dict():
-        report, v = max(reports, key=lambda pair: np.nan_to_num(abs(pair[0].as_dict()[name]), nan=-1.0))
+        best = metrics.METRICS[name].best if name in metrics.METRICS else 0.0  # the worst of the terms counts
+        away = [np.nan_to_num(abs(report[name] - best), nan=-1.0) for report, _ in reports]
+        report, v = reports[int(np.argmax(away))]
         values[name] = report.as_dict()[name]
         if name in report.undefined:
             undefined[name] = report.undefined[name]

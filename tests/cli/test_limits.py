@@ -61,6 +61,48 @@ def test_a_refusal_advises_options_of_the_command(nerm, tmp_path):
     assert "keep" not in ran.err
 
 
+def test_the_nearest_model_is_given_where_it_is_asked_for(nerm, tmp_path):
+    """Groups of 101 and 97 rows have equal rates only if every row gets the same decision."""
+    rng = np.random.default_rng(0)
+    sexes = np.repeat(["f", "m"], [101, 97])
+    x = rng.normal(size=198) + 0.5 * (sexes == "m")
+    rows = [
+        f"{a:.3f},{s},{'yes' if a + e > 0 else 'no'}"
+        for a, s, e in zip(x, sexes, rng.normal(size=198), strict=True)
+    ]
+    path = tmp_path / "primes.csv"
+    path.write_text("\n".join(["x,sex,hired", *rows]))
+    roles = ("--target", "hired", "--viewpoint", "sex", "--test", 0)
+    given = (path, *roles, *ASKED, "--limit", 0, "--out", tmp_path / "m.nerm")
+    refused = nerm("fit", *given)
+    assert (refused.code, (tmp_path / "m.nerm").exists()) == (5, False)
+    ran = nerm("fit", *given, "--nearest", "--json")
+    assert ran.code == 0
+    assert "No usable model is within the limit: this is the nearest." in json.loads(ran.out)["said"]
+    assert 0 < abs(json.loads(ran.out)["reached"]) < 0.05
+
+
+def test_an_audit_shows_impact_ratios_by_both_viewpoints(nerm, tmp_path):
+    """Local Law 144: rates by sex, by race and by both, each divided by the highest."""
+    cells = {("f", "a"): (60, 12), ("f", "b"): (40, 20), ("m", "a"): (80, 40), ("m", "b"): (50, 40)}
+    rows = [
+        f"{s},{r},{'yes' if i % 3 else 'no'},{'yes' if i < k else 'no'}"
+        for (s, r), (n, k) in cells.items()
+        for i in range(n)
+    ]
+    path = tmp_path / "hired.csv"
+    path.write_text("\n".join(["sex,race,fit,hired", *rows]))
+    given = (path, "--target", "fit", "--viewpoint", "sex,race", "--prediction", "hired")
+    found = {row["name"]: row for row in json.loads(nerm("audit", *given, "--json").out)["impact_ratios"]}
+    assert found["sex = f"]["rate"] == pytest.approx(32 / 100)
+    assert found["sex = f"]["impact_ratio"] == pytest.approx(32 / 100 / (80 / 130))
+    assert found["race = a"]["impact_ratio"] == pytest.approx(52 / 140 / (60 / 90))
+    both = next(row for name, row in found.items() if "sex = f" in name and "race = a" in name)
+    assert (both["rows"], both["selected"]) == (60, 12)
+    assert both["impact_ratio"] == pytest.approx(0.2 / 0.8)
+    assert "impact ratio" in nerm("audit", *given).out
+
+
 @pytest.fixture
 def groups(tmp_path):
     """Write a file in which three groups differ a little."""

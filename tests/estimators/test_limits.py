@@ -460,6 +460,35 @@ def test_how_many_more_rows():
     assert no_promise(target, judged[1:], 300).advice == (("limit", "raise"), ("rows", "use many more"))
 
 
+@pytest.mark.parametrize("limit", [0.02, 0.01])
+def test_few_rows_in_one_group_and_a_high_base_rate(limit):
+    """As at the law school: nine of ten pass, and one in twelve belongs to the smaller group."""
+    rng = np.random.default_rng(8)
+    n = 2400
+    v = np.where(rng.random(n) < 1 / 12, -1, 1)
+    grades = rng.normal(size=(n, 3)) + 0.9 * (v > 0)[:, None] * [1.0, 0.8, 0.0]
+    y = np.where(grades @ [0.8, 0.6, 0.2] + rng.normal(size=n) > -0.9, "passed", "failed")
+    assert np.mean(y == "passed") > 0.88
+    model = nerm.NERMClassifier("logistic", "squared-l2", "auto", lam=1e-4, limit=limit).fit(
+        grades, y, viewpoint=v
+    )
+    passed = np.where(model.predict(grades) == "passed", 1, -1)
+    assert abs(difference(passed, v)) <= limit
+    assert 0.4 < np.mean(passed > 0) < 1
+    assert model.trace_["chosen"].sum() == 1
+    assert len(model.trace_) <= 40
+
+
+def test_the_nearest_model_where_none_is_within_the_limit():
+    X, y, v = data(n=200)
+    model = nerm.NERMClassifier("logistic", "squared-l2", "logistic", limit=0.0001, keep=0.99, nearest=True)
+    with pytest.warns(nerm.NearlyConstantWarning, match="No non-constant model reaches"):
+        model.fit(X, y, viewpoint=v)
+    assert 0.0001 < abs(model.neutrality_) == pytest.approx(abs(difference(model.decision_function(X), v)))
+    with pytest.raises(nerm.NotNeutralError):
+        clone(model).set_params(nearest=False).fit(X, y, viewpoint=v)
+
+
 def test_a_refusal_leaves_no_model_behind():
     X, y, v = data(n=100)
     model = nerm.NERMClassifier(loss="logistic", surrogate="logistic").fit(X, y)
