@@ -234,12 +234,14 @@ class Frontier:
 
     def _pair(self, value: ObjectiveValue) -> tuple[float, float]:
         """Return (C, P) of an objective value."""
-        objective = (
-            self.problem.sample if isinstance(self.problem, ChunkedProblem) else self.problem
-        ).objective
-        terms = zip(objective.terms, value.terms, strict=True)
+        terms = zip(self._small.objective.terms, value.terms, strict=True)
         c = sum(w.weight * t.value for w, t in terms if t.kind == "neutrality" and w.weight)
         return float(c), value.risk + value.regularization
+
+    @property
+    def _small(self) -> Problem:
+        """The problem, or that on the sample of the rows in chunks."""
+        return self.problem.sample if isinstance(self.problem, ChunkedProblem) else self.problem
 
     @cached_property
     def etas(self) -> Floats:
@@ -315,7 +317,8 @@ class Frontier:
         """Return the weight eta of the next solve, and the hypotheses at the ends of its interval.
 
         The interval between two solved weights is the one in which the band is widest, and eta is the slope
-        of the chord between its ends. Beyond the largest weight, the second end is f = 0.
+        of the chord between its ends; if no atom has a kink, eta is the geometric mean of this slope and of
+        the weight where the band is widest. Beyond the largest weight, the second end is f = 0.
         """
         eta = self._widest()[1]
         right = int(np.searchsorted(self.etas, eta))
@@ -326,6 +329,8 @@ class Frontier:
         (c, p), (d, q) = self.points[right - 1 : right + 1]
         slope = (q - p) / (c - d) if c > d else eta
         inside = self.etas[right - 1] < slope and (last or slope < self.etas[right])
+        if inside and eta > 0 and not any(block.atom.facts.kinks for block in self._small.blocks):
+            slope = np.sqrt(eta * slope)  # a curve without corners
         return float(slope if inside else eta), ends
 
     # ---- what they prove

@@ -13,7 +13,7 @@ eta (C+ - C-) by the parameter. A coefficient at 0 that a norm holds there is a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -259,7 +259,8 @@ class Linearization:
 class Sensitivity:
     """The derivative of a solution by one parameter, from `Solution.sensitivity`.
 
-    For "sample_weight" every array has a last axis of length n, one entry per row: its influence.
+    For "sample_weight" every array has a last axis of length n, one entry per row: its influence. The
+    property `scores` is the derivative of the training scores.
 
     Attributes
     ----------
@@ -267,8 +268,6 @@ class Sensitivity:
         eta is the sum of the neutrality weights, lam the sum of the regularization weights.
     coef, intercept : arrays
         The derivatives of w (or of the kernel coefficients) and of b.
-    scores : array
-        The derivative of the training scores.
     terms : array
         The derivative of the value of each term of the objective, without its weight.
     residual : float
@@ -287,9 +286,16 @@ class Sensitivity:
     parameter: str
     coef: Floats
     intercept: Floats
-    scores: Floats
     terms: Floats
     residual: float
+    features: Any = field(repr=False)
+    change: Floats = field(repr=False)
+
+    @property
+    def scores(self) -> Floats:
+        """The derivative of the training scores, (n,), or (n, n) for "sample_weight"."""
+        d = self.features.shape[1]
+        return np.asarray(self.features @ self.change[:d] + self.change[d:].sum(axis=0))
 
 
 def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
@@ -326,18 +332,14 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
     dz, _, residual = system.solve(g, np.zeros((len(system.tied), g.shape[1])))
     system.check(dz)
     coef, intercept = system.hypothesis(dz)
-    scores = np.asarray(system.X @ dz[:d]) + (dz[d] if problem.intercept else 0.0)
     terms = own.copy()
-    factors = shares(blocks, at.thetas)
-    for factor, block, slopes in zip(factors, blocks, system.slopes, strict=True):
+    for factor, block, slopes in zip(shares(blocks, at.thetas), blocks, system.slopes, strict=True):
         if factor:
-            terms[block.term] += (
-                factor / problem.divisor * ((block.weights * block.targets * slopes) @ scores)
-            )
+            terms[block.term] += factor * system.adjoint(block.weights * block.targets * slopes) @ dz
     for k, weighted in enumerate(problem.objective.terms):
         if isinstance(weighted.term, Regularizer):
             terms[k] += system.slope(weighted.term) @ dz[:d]
     last = slice(None) if parameter == "sample_weight" else 0
-    found = {"coef": coef, "intercept": intercept, "scores": scores, "terms": terms}
+    found = {"coef": coef, "intercept": intercept, "terms": terms, "change": dz}
     found = {name: np.asarray(one)[..., last] for name, one in found.items()}
-    return Sensitivity(parameter, residual=residual, **found)
+    return Sensitivity(parameter, residual=residual, features=system.X, **found)
