@@ -171,8 +171,9 @@ class JetFunction:
             new = at - excess / (ridge + step * jet.curvature)
             outside = ~((new > low[left]) & (new < high[left]))
             new = np.where(outside | (count % 8 == 7), 0.5 * (low[left] + high[left]), new)
-            m[left] = np.where(excess == 0, at, new)
-            left = left[(excess != 0) & (np.abs(new - at) > SETTLED * (1 + np.abs(at)))]
+            done = np.abs(excess) <= 8 * np.finfo(float).eps * (np.abs(ridge * at) + np.abs(r[left]))
+            m[left] = np.where(done, at, new)
+            left = left[~done & (np.abs(new - at) > SETTLED * (1 + np.abs(at)))]
         return m
 
     def conjugate(self, u: Floats) -> Floats:
