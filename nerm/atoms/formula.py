@@ -377,6 +377,8 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
         do = "Use cvxpy's convex functions (cp.pos, cp.logistic …), or write two parts with dc_function"
         got = f"an expression of curvature {tree.curvature}"
         raise InvalidInputError(f"{what} be convex by cvxpy's rules", got, do)
+    if function.end_slopes == (0.0, 0.0):
+        raise InvalidInputError(f"{what} depend on its argument", "a constant", "Write a formula of m")
     at = GRID[np.abs(GRID) < 30]
     values = function.value(at)
     wrong = np.isnan(values) | ((np.abs(at) <= 2) & np.isinf(values))  # far out it may overflow

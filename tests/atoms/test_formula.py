@@ -216,6 +216,8 @@ def test_a_formula_that_only_nerm_proves_convex():
         (lambda m: -cp.log(m), "finite on all real numbers"),
         (lambda m: cp.inv_pos(m), "finite on all real numbers"),
         (lambda m: cp.power(m, 1.5), "finite on all real numbers"),
+        (lambda m: 0 * m + 2, "must depend on its argument. Got a constant"),
+        (lambda m: cp.pos(m) - cp.pos(m) + 1, "must depend on its argument"),
     ],
 )
 def test_wrong_formulas_get_one_sentence(formula, message):
