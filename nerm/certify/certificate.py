@@ -32,7 +32,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -40,7 +39,6 @@ import numpy as np
 from nerm.certify.conjugates import NEGLIGIBLE, conjugate_of_sum, parts_of, square_weight, unpunished
 from nerm.certify.feasibility import (
     LOST,
-    MOST_OPERATIONS,
     NO_CENTRE,
     NOT_ATTAINED,
     lost,
@@ -50,7 +48,7 @@ from nerm.certify.feasibility import (
     separable,
     towards_centre,
 )
-from nerm.certify.multipliers import MOST_STEPS, Multipliers, candidates, with_linear
+from nerm.certify.multipliers import Multipliers, candidates, with_linear
 from nerm.certify.rounding import DualPoint, Slack, custom_atom_error
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import ObjectiveValue, two_sided, value_at_zero, weighted_duals
@@ -91,7 +89,7 @@ class Certificate:
         Whether the certificate was read from a file without the rows, so that it cannot be computed again.
 
     For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1, where primal and dual are
-    equal. At w = 0 the gap is 1:
+    equal. At w = 0 the primal value is 1, and the bound is the same:
 
     >>> import nerm
     >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2()
@@ -99,7 +97,7 @@ class Certificate:
     >>> problem.certify([1.0])
     Certificate(primal=0.25, dual=0.25, scale=1.0)
     >>> print(problem.certify([0.0]))
-    primal 1, dual bound 0, relative gap 1.00e+00
+    primal 1, dual bound 0.25, relative gap 7.50e-01
 
     """
 
@@ -203,8 +201,6 @@ def best_certificate(
     intercept: float,
     multipliers: Multipliers | None,
     tol: float | None = None,
-    *,
-    early_exit: bool = False,
 ) -> Certified:
     """Return the value of a hypothesis and its certificate with the best bound found.
 
@@ -218,9 +214,7 @@ def best_certificate(
         Multipliers of a solver. If None, multipliers are computed from the scores.
     tol : float, optional
         The target of the relative gap. If the given multipliers do not reach it, multipliers are also
-        computed from the scores, unless the problem is too large. Without `tol` only the given ones are used.
-    early_exit : bool
-        Whether time is up. Then multipliers are computed from the scores at most once.
+        computed from the scores. Without `tol` only the given ones are used.
 
     Returns
     -------
@@ -237,13 +231,12 @@ def best_certificate(
     wanted = np.inf if tol is None else best.primal - tol * best.size
     slack = Slack(problem, coef, intercept)
     behind: Multipliers | None = None
-    moderate = problem.hypothesis.n * problem.hypothesis.size * MOST_STEPS <= MOST_OPERATIONS
 
     def trials() -> Iterator[Multipliers]:
         if multipliers is not None:
             yield multipliers if problem.region is None else with_linear(problem, multipliers, coef)
-        if multipliers is None or (tol is not None and moderate):
-            yield from islice(candidates(problem, coef, intercept), 1 if early_exit else None)
+        if multipliers is None or tol is not None:
+            yield from candidates(problem, coef, intercept)
 
     for candidate in trials():
         point = dual_point(problem, candidate, wanted)
@@ -344,11 +337,23 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     q, missed = q - rest, float(np.linalg.norm(rest))
     omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)
     reason = reason or omega.reason
-    shrunk = towards_centre(problem, feasible, omega.shrink) if omega.shrink < 1 else feasible
-    if shrunk is None:
-        point = DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
-    else:
-        point = bound(shrunk, omega.value, omega.shrink * z, omega.shrink * q, omega.shrink * missed, reason)
+
+    def shrunk(t: float, omega: float) -> DualPoint:
+        at = feasible if t == 1 else towards_centre(problem, feasible, t)
+        if at is None:
+            return DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
+        return bound(at, omega, t * z, t * q, t * missed, reason)
+
+    point = shrunk(omega.shrink, omega.value)
+    if point.bound < wanted and omega.value > 0:
+        # D(t) >= (1 - t) D(0) + t (D(1) + Omega*(q)) - t^2 Omega*(q) if Omega is the squared l2 norm
+        rise = point.bound + omega.value - shrunk(0.0, 0.0).bound
+        t = omega.shrink * min(rise / (2 * omega.value), 1.0)
+        if 0 < t < omega.shrink:
+            less = conjugate_of_sum(parts, t * q, problem.hypothesis.squared_norm)
+            point = max(point, shrunk(t * less.shrink, less.value), key=lambda one: one.bound)
+        elif t <= 0:
+            point = shrunk(0.0, 0.0)
     if point.bound < wanted and omega.nearest is not None:
         near = moved(problem, feasible, omega.nearest - q)
         if near is not None:

@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from nerm.atoms.regularizer import Regularizer, SquaredL2, along_axes
-from nerm.certify.multipliers import MOST_STEPS
 from nerm.model.blocks import EPS
 from nerm.model.problem import Problem
 from nerm.typing import Floats
@@ -20,6 +19,8 @@ from nerm.typing import Floats
 Parts: TypeAlias = list[tuple[float, Regularizer]]  # a sum of regularizers with positive weights
 
 NEGLIGIBLE = 1e-8  # relative: a gap, an optimum or an error below this counts as nothing
+MOST_STEPS = 1_000  # the limit of iterations of every iterative method in this package
+MOST_OPERATIONS = 2e10  # on larger problems, multipliers are not shifted
 MOST_COEFFICIENTS = 4_000  # with more, q is not split by cvxpy, and no dense (d, d) basis is made
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.certify.conjugates import unpunished
-from nerm.certify.multipliers import MOST_STEPS, Multipliers
+from nerm.certify.conjugates import MOST_OPERATIONS, MOST_STEPS, unpunished
+from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import EPS, limit_values, scaled_weights, shares, weigh, weighted_duals
 from nerm.model.hypothesis import LinearHypothesis
 from nerm.typing import Bools, Floats
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from nerm.model.problem import Problem
 
 
-MOST_OPERATIONS = 2e10  # on larger problems, multipliers are neither computed from scores nor shifted
 FAILED_STEPS = 3  # consecutive steps without progress after which `Conditions.settle` stops
 CANCELLED = 1e-11  # a sum below this fraction of the sum of its absolute summands counts as 0
 LOST = 4 * EPS  # bound on the rounding error of c_i, relative to the sum of its absolute terms

@@ -10,20 +10,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from nerm.atoms.jets import FARTHEST
+from nerm.certify.conjugates import MOST_COEFFICIENTS, MOST_OPERATIONS, MOST_STEPS, NEGLIGIBLE, square_weight
 from nerm.model.blocks import EPS, Block, limit_values, shares, term_weights, two_sided, weighted_duals
 from nerm.model.constraints import nonnegative_least_squares
+from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
 from nerm.model.problem import relaxed_problem
-from nerm.typing import Floats
+from nerm.typing import Floats, Ints
 
 if TYPE_CHECKING:
     from nerm.model.problem import Problem
-
-MOST_STEPS = 1_000  # the limit of iterations of every iterative method in this package
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,16 +190,16 @@ def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Mul
     """Yield multipliers computed from the scores alone.
 
     The certificate uses the best of them. Where an atom is smooth, its multiplier is minus the derivative. At
-    a kink any point of minus the subdifferential is allowed, and if C+ = C- any theta in [0, 1]. Among these
-    choices, least squares brings q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w, and
-    sum_i c_i close to 0. The scores are not exact, so a margin within some width of a kink counts as at the
-    kink. Three widths are tried.
+    a kink any point of minus the subdifferential is allowed, and if C+ = C- any theta in [0, 1]; the choice
+    is made by `_fitted`. The scores are not exact, so a margin within some width of a kink counts as at the
+    kink. With a squared l2 norm the largest width is best; otherwise three widths are tried.
     """
     scores = problem.hypothesis.scores(coef, intercept)
     limits = _limits_at(problem, coef, scores)
     relaxed = relaxed_problem(problem, limits) if problem.limits else problem
-    for root in (2, 3, 6):
-        found = _least_squares(relaxed, coef, scores, width=EPS ** (1 / root))
+    for root in (6,) if square_weight(problem.regularizers) > 0 else (2, 3, 6):
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = _fitted(relaxed, coef, scores, width=EPS ** (1 / root))
         yield with_linear(problem, replace(found, limits=limits), coef)
 
 
@@ -251,70 +252,124 @@ def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
     return weights
 
 
-def _least_squares(problem: Problem, coef: Floats, scores: Floats, width: float) -> Multipliers:
-    """Return multipliers computed from the scores by least squares.
+def _fitted(problem: Problem, coef: Floats, scores: Floats, width: float) -> Multipliers:
+    """Return multipliers computed from the scores, with the smallest bound on the gap that is found.
 
-    They bring q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w, and sum_i c_i close to 0.
-    The unknowns are the multipliers whose margin is within `width` of a kink, and the thetas of terms with C+
-    = C- up to `width`.
+    The unknowns are the thetas, and the multipliers whose margin m is within `width` of a kink k. With a
+    multiplier a in minus the subdifferential at k, a row adds
+
+        phi(m) + phi*(-a) + a m = phi(m) - phi(k) + a (m - k)
+
+    to the gap, times its weight. Omega adds at most ||r||^2 / (2 mu), where r is the distance of
+    q = (1/n) sum_i c_i x_i to the subdifferential of Omega at w; if the weight mu of the squared l2 norm is
+    0, a small number replaces it. A penalty on (sum_i c_i)^2 of the same kind stands for a free intercept.
+    Only the rows at a kink change q, so all other rows are read once.
     """
-    hypothesis, divisor = problem.hypothesis, problem.divisor
-    thetas, tied = _thetas(problem, scores, width)
-    low, high = _intervals(problem.blocks, scores, width)
-    target = _regularizer_interval(problem, coef)
-    blocks = zip(term_weights(problem), problem.blocks, strict=True)
-    weighted_targets = np.stack([factor * b.weights * b.targets for factor, b in blocks])
-    # the factor of (mean of c)^2, which gives it the units of ||q||^2
-    balance = float(np.mean(hypothesis.squared_row_norms())) if problem.intercept else 0.0
-    start, free = Multipliers(0.5 * (low + high), thetas), (high > low) & (weighted_targets != 0)
-    k = int(free.sum())
-
-    def at(x: Floats) -> Multipliers:
-        """Return the multipliers for the unknowns x."""
-        rows, new_thetas = start.rows.copy(), thetas.copy()
-        rows[free], new_thetas[tied] = x[:k], x[k:]
-        return Multipliers(rows, new_thetas)
-
-    def misfit(x: Floats) -> tuple[float, Floats]:
-        """Return half of the squared distance that is minimised, and its gradient in x."""
-        m = at(x)
-        per_unit = shares(problem.blocks, m.thetas)[:, None] * weighted_targets
-        c = (per_unit * m.rows).sum(axis=0)
-        q, mean = hypothesis.adjoint(c) / divisor, float(c.sum()) / divisor
-        rest = q - np.clip(q, *target)
-        slope = (hypothesis.scores(rest) + balance * mean) / divisor
-        sides = Multipliers(weighted_targets * m.rows, m.thetas)
-        gradient = (sides.betas_plus - sides.betas_minus)[tied] @ slope
-        value = 0.5 * (hypothesis.squared_norm(rest) + balance * mean**2)
-        return value, np.append((per_unit * slope)[free], gradient)
-
-    x = np.append(start.rows[free], thetas[tied])
-    unit = misfit(x)[0] if len(x) else 0.0
-    if not unit > 0:
+    blocks = problem.blocks
+    weights = two_sided(problem)
+    counted, thetas = weights > 0, np.full(len(weights), 0.5)
+    kinks, low, high = _at_kinks(blocks, scores, width)
+    factors = np.stack([f * b.weights for f, b in zip(term_weights(problem), blocks, strict=True)])
+    targets = np.stack([block.targets for block in blocks])
+    start = Multipliers(0.5 * (low + high), thetas)
+    free = (high > low) & (factors * targets != 0)
+    if not (free.any() or counted.any()):
         return start
+    some = np.flatnonzero(free.any(axis=0))[: MOST_COEFFICIENTS if problem.is_kernel else None]
+    free, low, high, B, t = (part[:, some] for part in (free, low, high, factors, targets))
+    # what the other rows add to c, one line for theta = 0 and one per theta, for its change
+    fixed = factors * targets * start.rows
+    fixed[:, some] = np.where(free, 0.0, fixed[:, some])
+    known = np.where(counted, 0.0, thetas)
+    lines = np.stack(
+        [shares(blocks, known), *(shares(blocks, known + one) for one in np.eye(len(counted))[counted])]
+    )
+    lines[1:] -= lines[0]
+    distance = _distance(problem, coef, lines @ fixed, some)
+    # what a row adds to the gap per unit of its weight: above + a * beyond
+    margins = np.stack([block.margins(scores) for block in blocks])
+    values = np.stack([block.atom.value(m) for block, m in zip(blocks, margins, strict=True)])
+    at_kinks = np.stack([block.atom.value(kink) for block, kink in zip(blocks, kinks[:, some], strict=True)])
+    above, beyond = np.where(free, values[:, some] - at_kinks, 0.0), margins[:, some] - kinks[:, some]
+    totals = np.where(factors > 0, factors * values, 0.0).sum(axis=1)
+    lead = lines[1:] @ totals  # eta n (C+ - C-)
+    k, rows = int(free.sum()), start.rows[:, some]
+
+    def gap(x: Floats) -> tuple[float, Floats]:
+        """Return the bound on the gap in sum form, without a constant, and its gradient in x."""
+        rows[free], theta = x[:k], x[k:]
+        share = (np.append(1.0, theta) @ lines)[:, None]
+        a = np.where(free, rows, 0.0)
+        value, slope, slope_theta = distance(theta, (share * B * t * a).sum(axis=0))
+        lost = B * (above + a * np.where(free, beyond, 0.0))
+        inner = (lost + B * t * a * slope).sum(axis=1)
+        gradient = share * B * (beyond + t * slope)
+        value += float(share[:, 0] @ lost.sum(axis=1) - theta @ lead)
+        return value, np.append(gradient[free], slope_theta - lead + lines[1:] @ inner)
+
+    x, ends = np.append(rows[free], thetas[counted]), np.zeros(int(counted.sum()))
+    unit = float(np.abs(totals).sum()) or 1.0
+    if not np.isfinite(gap(x)[0] / unit):
+        return start
+    size = problem.hypothesis.X.size / problem.hypothesis.n + 10 * len(blocks)
+    steps = int(np.clip(MOST_OPERATIONS / (4 * MOST_STEPS * size * max(len(some), 1)), 5, MOST_STEPS))
     from scipy.optimize import Bounds, minimize  # takes long to import
 
-    ends = Bounds(np.append(low[free], 0.0 * thetas[tied]), np.append(high[free], 0.0 * thetas[tied] + 1.0))
     found = minimize(
-        lambda x: [part / unit for part in misfit(x)],
+        lambda x: [part / unit for part in gap(x)],
         x,
         jac=True,
-        bounds=ends,
+        bounds=Bounds(np.append(low[free], ends), np.append(high[free], ends + 1.0)),
         method="L-BFGS-B",
-        options={"maxiter": MOST_STEPS, "ftol": 0.0, "gtol": 0.0},
+        options={"maxiter": steps, "maxcor": 30, "ftol": 1e-12, "gtol": 0.0},
     )
-    return at(found.x)
+    rows[free] = found.x[:k]
+    start.rows[:, some], start.thetas[counted] = rows, found.x[k:]
+    return start
 
 
-def _thetas(problem: Problem, scores: Floats, width: float) -> tuple[Floats, Floats]:
-    """Return theta and a mask of ties, (K,) each, for the K two-sided neutrality terms.
+def _distance(
+    problem: Problem, coef: Floats, fixed: Floats, some: Ints
+) -> Callable[[Floats, Floats], tuple[float, Floats, Floats]]:
+    """Return a function of thetas and c that bounds the part of Omega in the gap, in sum form.
 
-    theta is 1 if C+ is larger, 0 if C- is larger and 1/2 at a tie. The mask is True at ties of terms with a
-    positive weight.
+    `fixed`, (1 + number of thetas, n), holds weighted duals that do not change, and their change per unit of
+    each theta. c, (len(some),), is added to them on the rows `some`. The function returns n ||r||^2 / (2 mu)
+    plus the penalty on the sum of the weighted duals (`_fitted` defines r and mu), and the derivatives in c
+    and in the thetas.
     """
-    sides = np.array([b.total(scores) / problem.divisor for b in problem.blocks if b.side]).reshape(-1, 2)
-    tied = np.abs(sides[:, 0] - sides[:, 1]) <= 10 * width * np.maximum(1.0, sides.max(axis=1, initial=0.0))
-    return np.where(tied, 0.5, (sides[:, 0] > sides[:, 1]).astype(float)), tied & (two_sided(problem) > 0)
+    hypothesis, n = problem.hypothesis, problem.divisor
+    interval = _regularizer_interval(problem, coef)
+    # the factor of (mean of c)^2, which gives it the units of ||q||^2
+    balance = float(np.mean(hypothesis.squared_row_norms())) if problem.intercept else 0.0
+    sums = fixed.sum(axis=1) / n
+    q = np.stack([hypothesis.adjoint(line) for line in fixed]) / n
+    X: Any = hypothesis.X[some] if isinstance(hypothesis, LinearHypothesis) else None
+    transposed: Any = None if X is None else X.T.tocsr() if sp.issparse(X) else X.T
+    if isinstance(hypothesis, KernelHypothesis):
+        q[0] -= interval[0]
+        product = np.stack([hypothesis.scores(line) for line in q])
+        gram = hypothesis.some(some).gram if len(some) else np.zeros((0, 0))
+    mu = square_weight(problem.regularizers) or NEGLIGIBLE * (hypothesis.squared_norm(q[0]) or 1.0)
+
+    def at(theta: Floats, c: Floats) -> tuple[float, Floats, Floats]:
+        weights, c = np.append(1.0, theta), c / n
+        mean = float(weights @ sums + c.sum())
+        if X is None:
+            own = gram @ c
+            slope, slope_theta = (
+                weights @ product[:, some] + own,
+                product @ (weights @ q) + product[:, some] @ c,
+            )
+            value = weights @ slope_theta + c @ slope
+        else:
+            rest = weights @ q + transposed @ c
+            rest = rest - np.clip(rest, *interval)
+            value, slope, slope_theta = rest @ rest, X @ rest, q @ rest
+        value = n * (value + balance * mean**2) / (2 * mu)
+        return float(value), (slope + balance * mean) / mu, n * (slope_theta + balance * mean * sums)[1:] / mu
+
+    return at
 
 
 def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Floats]:
@@ -330,16 +385,16 @@ def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Float
     return (low, high) if problem.region is None else problem.region.extended(coef, low, high)
 
 
-def _intervals(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest possible multipliers, (number of blocks, n) each.
+def _at_kinks(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats, Floats]:
+    """Return margins and the smallest and largest possible multipliers there, (number of blocks, n) each.
 
-    They are taken over all margins that differ by at most `width` from the margins at `scores`.
+    A margin within `width` of a kink is replaced by the kink.
     """
-    low, high = [], []
-    for block in blocks:
-        margins = block.margins(scores)
-        below = block.atom.subgradient(margins - width)[0]
-        above = block.atom.subgradient(margins + width)[1]
-        low.append(np.maximum(-above, block.domain[0]))
-        high.append(np.minimum(-below, block.domain[1]))
-    return np.nan_to_num(np.stack(low)), np.nan_to_num(np.stack(high))
+    margins = np.stack([block.margins(scores) for block in blocks])
+    low, high = np.empty_like(margins), np.empty_like(margins)
+    for block, m, a, b in zip(blocks, margins, low, high, strict=True):
+        for kink in block.atom.facts.kinks:
+            m[np.abs(m - kink) <= width] = kink
+        below, above = block.atom.subgradient(m)
+        a[:], b[:] = np.nan_to_num(-above), np.nan_to_num(-below)
+    return margins, low, high

@@ -376,18 +376,17 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
     failed = coef is None or not (np.isfinite(coef).all() and np.isfinite(intercept))
     if coef is None or failed:
         coef, intercept, given = np.zeros(problem.hypothesis.size), 0.0, None
-    early = failed or answer.timed_out
-    if early and given is None:
+    if (failed or answer.timed_out) and given is None:
         given = _zero_multipliers(problem)
     if problem.objective.constraints:
         coef, intercept = restored(problem, coef, intercept, answer.inside)
-    value, certificate, multipliers = best_certificate(problem, coef, intercept, given, tol, early_exit=early)
+    value, certificate, multipliers = best_certificate(problem, coef, intercept, given, tol)
     zero = np.zeros_like(coef)
     error = 0.0 if certificate.relative_gap <= tol else Slack(problem, coef, intercept).primal
     if value.total + error > value_at_zero(problem) and not problem.violation(zero, 0.0):
         reasons = WORSE_THAN_ZERO, certificate.reason
         coef, intercept, given = zero, 0.0, multipliers or given
-        value, certificate, multipliers = best_certificate(problem, zero, 0.0, given, tol, early_exit=early)
+        value, certificate, multipliers = best_certificate(problem, zero, 0.0, given, tol)
         known = dict.fromkeys(filter(None, (*reasons, certificate.reason)))
         certificate = replace(certificate, reason="; ".join(known))
     excess = infeasibility(problem, given) if answer.infeasible and given else 0.0

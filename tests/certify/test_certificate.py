@@ -136,6 +136,38 @@ def test_grades_a_hypothesis_that_others_computed(eta):
         assert certificate.relative_gap <= 1e-6
 
 
+@pytest.mark.parametrize("eta", [0.0, 1.0])
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_the_bound_of_a_foreign_hypothesis_is_below_the_optimum_and_tight_near_it(kernel, eta):
+    """The optimum is that of the textbook QP on X, or on a square root of the Gram matrix."""
+    X, y, v = make_data(6, n=50)
+    problem = (Risk(Hinge()) + 0.1 * SquaredL2() + eta * Neutrality(Hinge())).on(
+        X, y, viewpoint=v, kernel=kernel
+    )
+    values, vectors = (np.ones(0), X) if kernel is None else np.linalg.eigh(problem.hypothesis.gram)
+    root = X if kernel is None else vectors * np.sqrt(np.maximum(values, 0))
+    optimum, w, b = hinge_optimum(root, y, v, 0.1, eta)
+    w = w if kernel is None else vectors @ (w / np.sqrt(np.maximum(values, 1e-12)))
+    noise = np.random.default_rng(0).normal(size=len(w))
+    gaps = []
+    for size in (0.0, 1e-6, 1e-3, 1e-1, 10.0):
+        certificate = problem.certify(w + size * noise, b + size)
+        assert certificate.dual <= optimum * (1 + 1e-7)
+        gaps.append(certificate.relative_gap)
+    assert gaps[0] <= 1e-6
+    assert gaps[1] <= 1e-4
+    assert max(gaps) <= 1.0 + 1e-9  # f = 0 has a bound, and no hypothesis has a worse one
+
+
+def test_rows_on_a_kink_do_not_make_the_bound_wrong():
+    """Every row of f = 1 is at the kink of a hinge, and so is every multiplier."""
+    X, y, v = make_data(1, n=30)
+    for eta in (0.0, 0.5):
+        problem = (Risk(Hinge()) + 0.2 * SquaredL2() + eta * Neutrality(Hinge())).on(X, y, viewpoint=v)
+        certificate = problem.certify(np.zeros(X.shape[1]), 1.0)
+        assert 0.0 <= certificate.dual <= hinge_optimum(X, y, v, 0.2, eta)[0] * (1 + 1e-9)
+
+
 def test_grades_scikit_learn_with_kernel():
     X, y, _ = make_data(2)
     problem = (Risk(Hinge()) + 0.05 * SquaredL2()).on(X, y, kernel=nerm.kernels.RBF(gamma=0.4))
