@@ -44,7 +44,10 @@ class Shape:
     squares : float
         The sum over rows of (number of nonzeros)^2: the operations to form X'DX.
     condition : float
-        An estimate of the largest eigenvalue of X'X, divided by the weight n mu of the squared l2 norm.
+        The mean eigenvalue of X'X, divided by the weight n mu of the squared l2 norm. Few large eigenvalues,
+        such as that of the mean of the rows, cost conjugate gradients few steps.
+    smooth : bool
+        Whether no atom has a kink.
     kernel : bool
         Whether the problem has a kernel.
     sparse : bool
@@ -57,6 +60,7 @@ class Shape:
     nonzeros: float
     squares: float
     condition: float
+    smooth: bool
     kernel: bool
     sparse: bool
 
@@ -66,38 +70,41 @@ class Shape:
         hypothesis = problem.hypothesis
         n, d, X = hypothesis.n, hypothesis.size, hypothesis.X
         ridge = problem.divisor * square_weight(problem.regularizers) or float(np.finfo(float).tiny)
+        smooth = not any(block.atom.facts.kinks for block in problem.blocks)
         if isinstance(hypothesis, KernelHypothesis):
-            return cls(n, d, n * n, n**3, n / ridge, True, False)
+            return cls(n, d, n * n, n**3, n / ridge, smooth, True, False)
         sparse = sp.issparse(X)
         nonzeros = float(X.nnz if sparse else X.size)
         squares = float(np.square(np.diff(X.indptr), dtype=float).sum()) if sparse else float(n) * d**2
         sample = X[:: max(1, n // SAMPLE)]
         entries = sample.data if sparse else np.ravel(sample)
-        mean = np.asarray(sample.mean(axis=0)).ravel()
         # no BLAS product: its threads would keep a core for 0.1 s, from the solver that starts next
-        variance = float(np.square(entries).sum()) / (sample.shape[0] * max(min(n, d), 1))
-        return cls(n, d, nonzeros, squares, n * (float(mean @ mean) + variance) / ridge, False, sparse)
+        mean_square = float(np.square(entries).sum()) / (sample.shape[0] * max(min(n, d), 1))
+        return cls(n, d, nonzeros, squares, n * mean_square / ridge, smooth, False, sparse)
 
 
 def interior_point(shape: Shape) -> float:
     """Return the cost of an interior-point method with Newton systems of size k = min(n, d).
 
     Forming X'DX takes `shape.squares` operations if X is sparse, and n k^2 if X is dense. If d > n, X is
-    replaced by dense coordinates in the row space. The factorization takes k^3 / 3. On average a quarter of
+    replaced by dense coordinates in the row space. The factorization takes k^3 / 6. On average a quarter of
     the rows is near a kink and enters the system.
     """
     k = min(shape.rows, shape.columns)
     sparse = shape.sparse and k == shape.columns
     formed = ENTRY * shape.squares if sparse else DENSE * shape.rows * k**2
-    return NEWTON_STEPS * (formed / 4 + DENSE * k**3 / 3 + one_pass(shape))
+    return NEWTON_STEPS * (formed / 4 + DENSE * k**3 / 6 + one_pass(shape))
 
 
 def augmented_lagrangian(shape: Shape) -> float:
     """Return the cost of the solver "newton-alm".
 
-    It uses conjugate gradients with products by X, or Newton steps with a Gram matrix.
+    It uses Newton steps with a Gram matrix, or conjugate gradients with products by X. If an atom has a kink,
+    the smoothed problem is solved for several widths.
     """
-    return (NEWTON_STEPS if shape.kernel else PASSES * sqrt(shape.condition)) * one_pass(shape)
+    if shape.kernel:
+        return NEWTON_STEPS * one_pass(shape)
+    return (1 if shape.smooth else 4) * PASSES * sqrt(shape.condition) * one_pass(shape)
 
 
 def pair_steps(shape: Shape) -> float:

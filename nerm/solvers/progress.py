@@ -23,9 +23,9 @@ def print_line(solver: str, rows: int, objective: float, gap: float, seconds: fl
     print(f"{solver:<20} {rows:>10,} rows  {numbers}  {note}".rstrip(), flush=True)
 
 
-def with_bar(solutions: Iterable[Solution], total: int, verbose: bool) -> Iterable[Solution]:
+def with_bar(solutions: Iterable[Solution], total: int) -> Iterable[Solution]:
     """Show a progress bar while solutions are computed, if there are several and the output is a terminal."""
-    if total < 2 or not (verbose and sys.stdout.isatty()):
+    if total < 2 or not sys.stdout.isatty():
         return solutions
     from rich.progress import track
 

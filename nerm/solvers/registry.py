@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -145,8 +145,10 @@ class SolverPool:
                 break
             left = [left[k] for k in path_order([problems[i] for i in left])]
             asked = [problems[i] for i in left]
-            found = self._refined(choice, asked, tol, options, deadline)
-            for i, new in zip(left, with_bar(found, len(left), self.verbose), strict=True):
+            found: Iterable[Solution] = self._refined(choice, asked, tol, options, deadline)
+            if self.verbose:
+                found = with_bar(found, len(left))
+            for i, new in zip(left, found, strict=True):
                 best[i] = combine(best[i], new)
                 if self.verbose:
                     print_solve(new, f"eta {new.problem.etas.sum():.4g}" if len(new.problem.etas) else "")

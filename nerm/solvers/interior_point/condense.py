@@ -56,9 +56,7 @@ class Condensed:
         return Condensed(self.arrays, larger.rows[self.rows], larger.on_all_rows(self.u))
 
 
-def condense(
-    arrays: Arrays, scores: Floats, score_error: float, tuning: Tuning, other: Floats | None = None
-) -> Condensed | None:
+def condense(arrays: Arrays, scores: Floats, score_error: float, tuning: Tuning) -> Condensed | None:
     """Fix the dual variables of the rows whose scores are far from all kinks.
 
     Parameters
@@ -68,8 +66,6 @@ def condense(
     scores, score_error
         The scores, (n,), and their expected mean error. A row within `tuning.reach` times this error of a
         kink is kept.
-    other
-        Other scores, (n,). A row with a kink between its two scores is also kept.
 
     Returns
     -------
@@ -78,7 +74,7 @@ def condense(
         block has no affine region.
     """
     count = len(arrays.blocks)
-    u, stays, duals, sums = _settled(arrays, scores, tuning.reach * score_error, other)
+    u, stays, duals, sums = _settled(arrays, scores, tuning.reach * score_error)
     rows = np.flatnonzero(stays)
     if not 0 < len(rows) <= tuning.most_rows * arrays.n_rows:
         return None
@@ -86,9 +82,7 @@ def condense(
     return Condensed(arrays.of_rows(rows, gradient, sums), rows, u)
 
 
-def _settled(
-    arrays: Arrays, scores: Floats, distance: float, other: Floats | None
-) -> tuple[Floats, Bools, Floats, Floats]:
+def _settled(arrays: Arrays, scores: Floats, distance: float) -> tuple[Floats, Bools, Floats, Floats]:
     """Return dual variables, the rows to keep, and the sums over the fixed rows.
 
     A row is kept if its score is within `distance` of a kink (`passes.settle` has the exact conditions). The
@@ -97,7 +91,7 @@ def _settled(
     """
     shape = arrays.data.weights.shape
     u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
-    given = tuple(arrays.data), scores, scores if other is None else other, distance, u, stays, duals
+    given = tuple(arrays.data), scores, distance, u, stays, duals
     return u, stays, duals, arrays.features.workers.add_up(lambda *part: passes.settle(*given, *part))
 
 
@@ -113,15 +107,11 @@ class Start:
         The expected mean error of the scores of `here`.
     near
         Dual variables (u, nu) of an adjacent problem; the first iterate stays close to them.
-    other
-        Scores of an adjacent problem. A row with a kink between this score and its score at `here` is kept in
-        a condensed problem.
     """
 
     here: Outcome
     score_error: float
     near: Near | None = None
-    other: Floats | None = None
 
 
 def minimise(method: PredictorCorrector, start: Start, tol: float, limit: int) -> Outcome:
@@ -144,14 +134,14 @@ def minimise(method: PredictorCorrector, start: Start, tol: float, limit: int) -
     """
     tuning = method.tuning
     best = here = start.here
-    score_error, near, other = start.score_error, start.near, start.other
+    score_error, near = start.score_error, start.near
     is_condensable = method.arrays.n_rows >= tuning.fewest_rows and not method.arrays.smooth
     is_warm = near is not None
     is_nested = True
     state = None
     for _ in range(tuning.rounds):
         left = limit - best.iterations
-        small = condense(method.arrays, here.scores, score_error, tuning, other) if is_condensable else None
+        small = condense(method.arrays, here.scores, score_error, tuning) if is_condensable else None
         if small is None:
             state = method.start(here, score_error, near) if state is None else state
             settled = tuning.settled * score_error if is_condensable else 0.0
@@ -162,7 +152,6 @@ def minimise(method: PredictorCorrector, start: Start, tol: float, limit: int) -
             state = found.state
             here = method.evaluate(state.coef, state.intercept, state.scores)
             near = state.duals.u, state.nu
-            other = None
             score_error = max(found.score_error, found.barrier) if is_warm else found.score_error
         else:
             answer, last_error = _solve_small(method, small, here, score_error, near, tol, left, is_nested)
@@ -170,12 +159,10 @@ def minimise(method: PredictorCorrector, start: Start, tol: float, limit: int) -
             state = None
             is_nested = False
             if answer.primal < here.primal:
-                other = here.scores
                 here = answer
                 near = answer.near
                 score_error = min(score_error, tuning.wider * last_error)
             else:
-                other = answer.scores
                 score_error *= tuning.wider
         if best.converged or best.iterations >= limit:
             return best
@@ -244,7 +231,7 @@ def _answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Out
 
 
 class WarmStart:
-    """The last two solutions and their weights, from which the next solve starts.
+    """The last solution and its weights, from which the next solve starts.
 
     It also keeps the error that the scores of the last start had. This is the expected error of the next
     start.
@@ -253,9 +240,7 @@ class WarmStart:
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
         self._last: Outcome | None = None
-        self._before: Outcome | None = None
         self._weights = np.empty(0)
-        self._weights_before = np.empty(0)
         self._blocks = tuple[Block, ...]()
         self._score_error = tuning.warm_error
 
@@ -271,8 +256,6 @@ class WarmStart:
         if start is not None:
             error = float(np.abs(solution.scores - start.here.scores).mean())
             self._score_error = max(error, self._tuning.least_error)
-        self._before = self._last
-        self._weights_before = self._weights
         self._last = solution
         self._weights = log_weights(method)
         self._blocks = tuple(blocks)
@@ -280,10 +263,8 @@ class WarmStart:
     def start(self, method: PredictorCorrector, blocks: Sequence[Block]) -> Start | None:
         """Return a start for the next problem, or None for a cold start.
 
-        The start is the last solution, or a point on the line through the last two solutions if the primal
-        value is lower there. The change of the log weights gives the position on the line. Return None if
-        there is no solution yet, if a weight has changed much, or if the blocks have changed and f = 0 has a
-        lower primal value.
+        The start is the last solution. Return None if there is no solution yet, if a weight has changed much,
+        or if the blocks have changed and f = 0 has a lower primal value.
         """
         last = self._last
         weights = log_weights(method)
@@ -299,16 +280,6 @@ class WarmStart:
             return None
         if self._blocks != tuple(blocks) and here.primal >= method.evaluate(0.0 * last.coef, 0.0).primal:
             return None
-        before = self._before
-        if before is not None and self._weights_before.shape == self._weights.shape == weights.shape:
-            change = self._weights - self._weights_before
-            length = float((weights - self._weights) @ change / (change @ change + passes.TINY))
-            ahead = method.evaluate(
-                last.coef + length * (last.coef - before.coef),
-                last.intercept + length * (last.intercept - before.intercept),
-                last.scores + length * (last.scores - before.scores),
-            )
-            here = ahead if ahead.primal < here.primal else here
         is_alike = last.u is not None and len(last.u) == len(method.arrays.blocks)
         return Start(here, self._score_error, last.near if is_alike else None)
 

@@ -1,7 +1,7 @@
 """The session of the interior-point solver.
 
 A session solves the problems along a path, which differ in the weights of their terms. Each solve is
-warm-started from the last two.
+warm-started from the last one.
 """
 
 import time

@@ -187,7 +187,29 @@ class Features:
 
         Only the upper triangle is valid.
         """
+        if self.sparse and self.shape[1] > BLAS_COLUMNS:
+            return self._gram_by_columns(density)
         return self.workers.add_up(lambda *part: self._gram(*self._arrays, density, self.shape[1], *part))
+
+    def _gram_by_columns(self, density: Floats) -> Floats:
+        """Return `gram` of a sparse X with many columns, line by line.
+
+        The whole matrix does not fit into the processor's cache, but one of its lines does. The threads share
+        one matrix: each takes every `count`-th line.
+        """
+        out, workers = np.zeros((self.shape[1] + 1,) * 2), self.workers
+        given = *self._arrays, *self._by_column, density, out, len(workers.ranges)
+        workers.run(lambda *part: _gram_lines(*given, workers.ranges.index(part)))
+        out[-1, -1] = density.sum()
+        return out
+
+    @cached_property
+    def _by_column(self) -> tuple[Ints, Ints, Ints]:
+        """The entries in the order of their columns: where each column starts, their rows and places."""
+        X: Any = self.X
+        numbers = np.arange(X.nnz, dtype=X.indptr.dtype)
+        places = sp.csr_array((numbers, X.indices, X.indptr), shape=self.shape).tocsc()
+        return places.indptr, places.indices, places.data
 
     def squares(self) -> Floats:
         """Return the sum of squares of each column, (d,)."""
@@ -258,6 +280,20 @@ def _gram(indptr, indices, data, density, d, start, stop):  # type: ignore[no-un
             for q in range(p, end):
                 line[indices[q]] += x * data[q]
     return out
+
+
+@compiled()
+def _gram_lines(indptr, indices, data, starts, rows, places, density, out, count, number):  # type: ignore[no-untyped-def]
+    """Write every `count`-th line of the upper triangle of (X, 1)' diag(density) (X, 1), from `number` on."""
+    d = out.shape[0] - 1
+    for j in range(number, d, count):
+        line = out[j]
+        for k in range(starts[j], starts[j + 1]):
+            p = places[k]
+            x = density[rows[k]] * data[p]
+            line[d] += x
+            for q in range(p, indptr[rows[k] + 1]):
+                line[indices[q]] += x * data[q]
 
 
 def _dense_times(X: Floats, w: Floats, out: Floats, start: int, stop: int) -> None:

@@ -360,26 +360,25 @@ def centre(data, duals, scores, barrier, start, stop, proximity=0.0):  # type: i
 
 
 @compiled(**options)
-def settle(data, scores, others, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
+def settle(data, scores, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
     """Set the dual variables u, and B t u, of the rows beyond all kinks; return sum B phi*(u), (J,).
 
-    A row i is kept, and stays[i] is set, if one of these conditions holds in a block of positive weight: the
-    margin is within `|t|` * distance of a kink; or a kink lies between the margins at `scores` and at
-    `others`; or the block is smooth.
+    A row i is kept, and stays[i] is set, if in a block of positive weight its margin is within `|t|` *
+    distance of a kink, or if the block is smooth.
     """
     targets, weights, table, _ = data
     part, sums = slice(start, stop), np.zeros(table.shape[0])
     stay = stays[part]
     for j in range(len(sums)):
-        f, g = shifted(data, scores, j, part), shifted(data, others, j, part)
+        f = shifted(data, scores, j, part)
         a, q, lo, hi, _, _ = block_ends(table, j)
         kind = table[j, KIND]
         low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
         t, B, x, inside = targets[j, part], weights[j, part], u[j, part], min(max(0.0, lo), hi)
         for i in range(len(f)):
             width = abs(t[i]) * distance
-            below = t[i] * f[i] <= low_kink - width and t[i] * g[i] <= low_kink and kind == MOVING
-            above = t[i] * f[i] >= high_kink + width and t[i] * g[i] >= high_kink and kind == MOVING
+            below = t[i] * f[i] <= low_kink - width and kind == MOVING
+            above = t[i] * f[i] >= high_kink + width and kind == MOVING
             x[i] = lo if below else hi if above else inside
             stay[i] |= not (below or above or kind == AFFINE or B[i] == 0.0)
     for j in range(len(sums)):

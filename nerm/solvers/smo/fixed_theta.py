@@ -75,6 +75,7 @@ class Segments:
 
     def __init__(self, problem: Problem, theta: float) -> None:
         self._blocks = problem.blocks
+        self.theta = theta
         self.thetas = np.full(len(two_sided(problem)), theta)
         self._weights = np.stack(scaled_weights(problem, self.thetas))
         targets = np.stack([block.targets for block in self._blocks])
@@ -187,6 +188,8 @@ def theta_range(problem: Problem) -> tuple[float, float]:
     contribute a fixed amount proportional to `|2 theta - 1|` to a, which the risk must balance. At theta =
     1/2 this amount is 0, so 1/2 is always in the interval.
     """
+    if all(block.domain[0] <= 0 <= block.domain[1] for block in problem.blocks if block.side):
+        return 0.0, 1.0
 
     def sums(theta: float) -> Floats:
         breaks = Segments(problem, theta).breaks
@@ -360,8 +363,8 @@ class FixedTheta:
 
     Parameters
     ----------
-    problem, theta
-        The problem, and the fixed theta.
+    problem, segments
+        The problem, and its concave functions h_i at the fixed theta.
     gram
         The Gram matrix K, (n, n).
     a
@@ -371,10 +374,10 @@ class FixedTheta:
     """
 
     def __init__(
-        self, problem: Problem, theta: float, gram: Floats, a: Floats, G: Floats | None = None
+        self, problem: Problem, segments: Segments, gram: Floats, a: Floats, G: Floats | None = None
     ) -> None:
-        self.problem, self.theta, self.gram = problem, theta, gram
-        self.segments = Segments(problem, theta)
+        self.problem, self.segments, self.gram = problem, segments, gram
+        self.theta = segments.theta
         self.lam = problem.divisor * sum(weight for weight, _ in problem.regularizers)
         breaks = self.segments.breaks
         nearest = np.take_along_axis(breaks, np.abs(breaks - a[:, None]).argmin(axis=1)[:, None], axis=1)[
@@ -417,7 +420,7 @@ class FixedTheta:
             return b
         from scipy.optimize import brentq  # takes long to import
 
-        other = float(brentq(difference, *ends, xtol=TINY, rtol=EPS**0.7))
+        other = float(brentq(difference, *ends, xtol=TINY, rtol=EPS**0.5))
         return min(b, other, key=lambda at: _larger(self._totals(at)))
 
     def standing(self) -> Standing:

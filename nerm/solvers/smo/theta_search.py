@@ -137,8 +137,8 @@ class ThetaSearch:
         The levels are corrected to sum 0, at the least cost for these scores (`Segments.balanced`).
         """
         a = weighted_duals(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
-        a = Segments(self.problem, theta).balanced(a, scores)
-        return FixedTheta(self.problem, theta, self.gram, a)
+        segments = Segments(self.problem, theta)
+        return FixedTheta(self.problem, segments, self.gram, segments.balanced(a, scores))
 
     def _between(self, low: FixedTheta, high: FixedTheta, share: float) -> FixedTheta:
         """Return the state with theta, levels and scores interpolated between two states.
@@ -148,7 +148,7 @@ class ThetaSearch:
         theta = (1 - share) * low.theta + share * high.theta
         a = (1 - share) * low.at.a + share * high.at.a
         G = (1 - share) * low.at.G + share * high.at.G
-        return FixedTheta(self.problem, theta, self.gram, a, G)
+        return FixedTheta(self.problem, Segments(self.problem, theta), self.gram, a, G)
 
 
 def solve(

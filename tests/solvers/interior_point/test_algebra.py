@@ -14,9 +14,10 @@ from nerm.solvers.interior_point.predictor_corrector import NewtonSystem, centra
 
 @pytest.mark.parametrize("is_sparse", [False, True])
 @pytest.mark.parametrize("count", [1, 3])
-def test_products_of_features_equal_dense_products(is_sparse, count):
+@pytest.mark.parametrize("d", [6, 501])  # a sparse Gram matrix of many columns is made line by line
+def test_products_of_features_equal_dense_products(is_sparse, count, d):
     rng = np.random.default_rng(0)
-    n, d = 7001, 6
+    n = 7001
     X = rng.normal(size=(n, d)) * (rng.random((n, d)) < 0.4)
     w, V, D = rng.normal(size=d), rng.normal(size=(6, n)), rng.random(n)
     with RowThreads(n, d, count) as threads:

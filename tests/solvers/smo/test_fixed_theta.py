@@ -20,7 +20,7 @@ def problem():
 
 
 def solved(problem, theta):
-    state = FixedTheta(problem, theta, GRAM, np.zeros(40), np.zeros(40))
+    state = FixedTheta(problem, Segments(problem, theta), GRAM, np.zeros(40), np.zeros(40))
     while state.advance(1000):
         pass
     return state
@@ -30,7 +30,7 @@ def solved(problem, theta):
 def test_standing_is_the_formula(problem):
     rng = np.random.default_rng(0)
     a = Segments(problem, 0.3).balanced(rng.normal(size=40), np.zeros(40))
-    state = FixedTheta(problem, 0.3, GRAM, a)
+    state = FixedTheta(problem, Segments(problem, 0.3), GRAM, a)
     np.testing.assert_allclose(state.at.G, GRAM @ a / LAM, atol=1e-10)
     standing = state.standing()
     scores = state.at.G + standing.intercept
@@ -63,7 +63,7 @@ def test_the_intercept_is_where_the_sides_are_equal_if_that_is_optimal():
     """With K = 0 and balanced labels every b in [-1, 1] is optimal for the risk, and b = 0 for the term."""
     y, v = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, 1.0, -1.0, -1.0])
     flat = neutral_svm(np.zeros((4, 1)), y, v, LAM, 0.5)
-    state = FixedTheta(flat, 0.5, np.zeros((4, 4)), np.zeros(4))
+    state = FixedTheta(flat, Segments(flat, 0.5), np.zeros((4, 4)), np.zeros(4))
     while state.advance(100):
         pass
     assert state.standing().gap == pytest.approx(0.0, abs=1e-12)
