@@ -14,7 +14,7 @@ from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.model.expressions import Neutrality, Risk, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.neutralize.groups import Groups, groups_of
-from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, MOST_SOLVES, MOST_STEPS, Search, Start, secant
+from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, MOST_SOLVES, MOST_STEPS, Search, secant
 from nerm.neutralize.target import Candidate, History, Neutralized, Target
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, assign_folds, hold_out
@@ -38,22 +38,6 @@ def neutralize(
     search = search_for(problem, target)
     search.on = measured_on(on, problem, target)
     return answers([search])[0]
-
-
-def best_surrogate(problem: Problem, limit: float, measure: Any, **options: Any) -> Any:
-    """Return the surrogate that is best on unseen rows; None if no surrogate meets the limit.
-
-    This is the first step of `neutralize`. The second step, the search for a solution on all rows, is not
-    done. The parameters are those of `nerm.Problem.neutralize`.
-    """
-    search, surrogates = (
-        search_for(problem, Target(limit, measure, **options)),
-        surrogates_of("auto", problem),
-    )
-    if search.plain.admissible and not search.plain.threshold:
-        return surrogates[0]
-    finalists, _ = compare(search, surrogates)
-    return next((one.candidate.surrogate for one in finalists if one.candidate.admissible), None)
 
 
 def surrogates_of(surrogate: Any, problem: Problem) -> list[Any]:
@@ -104,32 +88,25 @@ def viewpoints_of(problem: Problem) -> tuple[str, ...]:
 # --- the choice of a surrogate on unseen rows ----------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Finalist:
-    """The best candidate of one surrogate, and where the search for it ended."""
-
-    candidate: Candidate
-    start: Start
-
-
-def explore(search: Search, surrogates: Sequence[Any]) -> list[Finalist]:
+def explore(search: Search, surrogates: Sequence[Any]) -> list[Candidate]:
     """Return the best candidate of each surrogate.
 
     The search for a nonconvex surrogate starts at twice the weights of the convex one before it.
     """
-    found: list[Finalist] = []
-    start: Start | None = None
+    found: list[Candidate] = []
+    start: Floats | None = None
     for surrogate in surrogates:
         convex = not isinstance(surrogate, DCFunction)
-        begin = None if convex or start is None else (2 * start[0], 0.5 * start[1])
-        at, end = search.find(surrogate, begin, 0 if begin is None else MOST_STEPS)
-        best = search.best(search.history.of(surrogate)) or at
-        found.append(Finalist(best, (best.weights, end[1])))
-        start = found[-1].start if convex else start
+        begin = None if convex or start is None else 2 * start
+        at = search.find(surrogate, begin, 0 if begin is None else MOST_STEPS)
+        found.append(search.best(search.history.of(surrogate)) or at)
+        start = found[-1].weights if convex else start
     return found
 
 
-def compare(search: Search, surrogates: Sequence[Any], folds: int = 3) -> tuple[list[Finalist], pd.DataFrame]:
+def compare(
+    search: Search, surrogates: Sequence[Any], folds: int = 3
+) -> tuple[list[Candidate], pd.DataFrame]:
     """Compare surrogates on rows that they were not fitted on; return finalists, best first, and a table.
 
     With many rows, each surrogate is fitted on a part of the rows and compared on the others. With few rows
@@ -143,7 +120,7 @@ def compare(search: Search, surrogates: Sequence[Any], folds: int = 3) -> tuple[
         fitted = hold_out(strata, min(1 - HOLD_OUT, COMPARED_ROWS / p.n), seed)
         finalists = explore(part(search, np.flatnonzero(fitted)), surrogates)
         for k, one in enumerate(finalists):
-            scores[k, ~fitted] = _elsewhere(p, one.candidate, np.flatnonzero(fitted))[~fitted]
+            scores[k, ~fitted] = _elsewhere(p, one, np.flatnonzero(fitted))[~fitted]
     else:
         finalists = explore(search, surrogates)
         fold = assign_folds(strata, folds, seed) if p.n >= folds else np.zeros(p.n, dtype=int)
@@ -153,8 +130,8 @@ def compare(search: Search, surrogates: Sequence[Any], folds: int = 3) -> tuple[
             if not whole or _one_class(p.y[rows]):
                 continue
             inner = part(search, rows)
-            for k, one in enumerate(finalists):
-                coef, at = one.candidate.solution.coef, one.candidate
+            for k, at in enumerate(finalists):
+                coef = at.solution.coef
                 near = coef[rows] if p.is_kernel else coef, at.solution.intercept
                 again = inner.solve(at.surrogate, at.weights, near, steps=MOST_STEPS - 1)
                 scores[k, others] = _elsewhere(p, again, rows)[others]
@@ -163,9 +140,9 @@ def compare(search: Search, surrogates: Sequence[Any], folds: int = 3) -> tuple[
     if _one_class(p.y[seen]):  # too few rows to compare on
         return finalists, frame
     for k, one in enumerate(finalists):
-        usable, quality = one.candidate.admissible, search.quality(scores[k], seen)
+        usable, quality = one.admissible, search.quality(scores[k], seen)
         frame.loc[k, "worth"] = search.worth(scores[k], seen) if usable else -np.inf
-        frame.loc[k, ["accuracy", "auc", "eta"]] = *quality.values(), max(one.candidate.etas)
+        frame.loc[k, ["accuracy", "auc", "eta"]] = *quality.values(), max(one.etas)
     best, s = int(frame["worth"].argmax()), search.row_weight[seen] / search.row_weight[seen].mean()
     right = s * (sign(scores[:, seen]) == p.y[seen])
     lost = right[best] - right
@@ -246,12 +223,10 @@ def _found(search: Search, surrogate: Any) -> tuple[Candidate, Any, pd.DataFrame
     if len(surrogates) > 1:
         finalists, choice = compare(search, surrogates)
     for one in finalists:
-        psi, start = (surrogates[0], None) if one is None else (one.candidate.surrogate, one.start)
-        if one is None or one.candidate not in search.history.candidates:
-            near = start is not None and (len(search.terms) == 1 or isinstance(psi, DCFunction))
-            at, start = search.find(psi, start, MOST_STEPS if near else 0)
-        else:
-            at = one.candidate
+        psi, at = surrogates[0] if one is None else one.surrogate, one
+        if at is None or at not in search.history.candidates:
+            near = at is not None and (len(search.terms) == 1 or isinstance(psi, DCFunction))
+            at = search.find(psi, None if at is None else at.weights, MOST_STEPS if near else 0)
         candidate = _finished(search, at, spare)
         if candidate is not None:
             return candidate, psi, choice
@@ -349,9 +324,8 @@ def _classes(searches: Sequence[Search], surrogates: Sequence[Any], start: Seque
         return seen[-1]
 
     if seen[0].distance > target.allowance:
-        x, slopes = seen[0].directions, np.zeros((len(seen[0].weights),) * 2)
-        x = seen[0].weights + FIRST_WEIGHT * x / np.abs(x).max()
-        secant(evaluate, seen[0], x, slopes, target.allowance, MOST_SOLVES)
+        x = seen[0].weights + FIRST_WEIGHT * seen[0].directions / np.abs(seen[0].directions).max()
+        secant(evaluate, seen[0], x, target.allowance, MOST_SOLVES)
     within = [one for one in seen if one.distance <= target.allowance + 1e-12]
     for one in sorted(within, key=lambda one: float(np.abs(one.weights).sum())):
         certified = all(candidate.solution.status.success for candidate in one.candidates)

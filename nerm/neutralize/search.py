@@ -31,12 +31,8 @@ from nerm.typing import Bools, Floats
 MOST_SOLVES = 40  # convex solves of one search, in all
 FIRST_WEIGHT = 0.3  # eta compares two mean losses, so it is of order 1
 MOST_STEPS = 3  # convex steps of a nonconvex candidate that is only compared
-NEARBY = (0.8, 1.2)  # weights around those of a candidate, as its multiples
 USED = 0.8  # a measure of this share of the limit uses it
 ADVICE = (("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam", "change"))
-
-#: Weights of the terms, and the Jacobian of the directions there.
-Start = tuple[Floats, Floats]
 
 
 @dataclass(eq=False)
@@ -285,38 +281,37 @@ class Search:
         accuracy = self.before.accuracy[0]
         return float(np.sqrt(accuracy * (1 - accuracy) / self.problem.n))
 
-    def find(self, surrogate: Any, start: Start | None = None, most: int = 0) -> tuple[Candidate, Start]:
+    def find(self, surrogate: Any, start: Floats | None = None, most: int = 0) -> Candidate:
         """Search weights at which the ranking is about as neutral as the limit asks.
 
         Parameters
         ----------
         surrogate
             psi of the terms.
-        start : (weights, Jacobian), optional
-            The first weights, and the derivatives of `directions` with respect to the weights.
+        start : (number of terms,) array, optional
+            The first weights.
         most : int
             The largest number of candidates; by default 4, and more if there are several terms.
 
         Returns
         -------
-        (Candidate, Start)
-            The candidate whose ranking is closest, and its weights and Jacobian.
+        Candidate
+            The candidate whose ranking is closest.
         """
         directions, count = self.plain.directions, len(self.terms)
         x = directions if directions.any() else np.ones(count)
-        x = (self.first or FIRST_WEIGHT) * x / np.abs(x).sum()
-        x, jacobian = (x, np.zeros((count, count))) if start is None else start
+        x = (self.first or FIRST_WEIGHT) * x / np.abs(x).sum() if start is None else start
 
         def evaluate(weights: Floats, near: Candidate) -> Candidate:
             return self.solve(surrogate, weights, (near.solution.coef, near.solution.intercept))
 
         each = MOST_STEPS if isinstance(surrogate, DCFunction) else 1
         solves = max(1, min(most or 2 + 2 * min(count, 5), self.left // each - 1))
-        return secant(evaluate, self.plain, x, jacobian, self.target.allowance, solves)
+        return secant(evaluate, self.plain, x, self.target.allowance, solves)
 
     def refine(self, at: Candidate) -> None:
         """Solve around a candidate: with weights that are a little smaller, and a little larger."""
-        for factor in NEARBY if self.left > 2 * MOST_STEPS else ():
+        for factor in (0.8, 1.2) if self.left > 2 * MOST_STEPS else ():
             near = at.solution.coef, at.solution.intercept
             self.solve(at.surrogate, factor * at.weights, near, steps=MOST_STEPS - 1)
 
@@ -391,12 +386,10 @@ def _is_solved(solution: Solution) -> bool:
     )
 
 
-def secant(
-    evaluate: Callable[[Floats, Any], Any], at: Any, x: Floats, jacobian: Floats, most: float, solves: int
-) -> tuple[Any, Start]:
+def secant(evaluate: Callable[[Floats, Any], Any], at: Any, x: Floats, most: float, solves: int) -> Any:
     """Take secant steps in the weights until the distance of the measure is at most `most`.
 
-    This is Broyden's method. The first Jacobian, if none is given, is a multiple of the identity.
+    This is Broyden's method. The first Jacobian of `directions` is a multiple of the identity.
 
     Parameters
     ----------
@@ -405,17 +398,18 @@ def secant(
         `distance`, which is infinite if it could not be solved.
     at : candidate
         The plain model.
-    x, jacobian : arrays
-        The first weights, (count,), and the Jacobian of `directions`, (count, count), or zeros.
+    x : (count,) array
+        The first weights.
     solves : int
         The largest number of evaluations.
 
     Returns
     -------
-    (candidate, (weights, Jacobian))
+    candidate
         The candidate with the smallest distance.
     """
     plain, count, seen = at, len(x), [at]
+    jacobian = np.zeros((count, count))
     for _ in range(solves):
         new = evaluate(x, at)
         if not np.isfinite(new.distance):
@@ -436,7 +430,7 @@ def secant(
         if count == 1:
             seen.append(new)
             x = _bracketed(x, seen)
-    return at, (at.weights, jacobian)
+    return at
 
 
 def _bracketed(x: Floats, seen: Sequence[Any]) -> Floats:

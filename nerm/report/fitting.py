@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
@@ -19,7 +20,7 @@ from nerm.estimators.design import TrainingRows, as_atom
 from nerm.estimators.limits import held_out
 from nerm.metrics import Metric, as_metric, moved_by
 from nerm.model.expressions import Neutrality, Risk
-from nerm.neutralize import Target, best_surrogate
+from nerm.neutralize import Target
 from nerm.splitting import hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask
@@ -257,8 +258,10 @@ class Training:
         kernel = None if settings.kernel == "linear" else settings.kernel
         problem = settings.objective().on(X, y, viewpoint=v, kernel=kernel, sample_weight=weight)
         tol = settings.tol ** (2 / 3)  # coarser: the solves are only compared
-        found = (best_surrogate(problem, limit, settings.measure, tol=tol) for limit in sorted(limits))
-        return next((surrogate for surrogate in found if surrogate is not None), "auto")
+        for limit in sorted(limits):
+            with suppress(NotNeutralError):
+                return problem.neutralize(limit, settings.measure, tol=tol).surrogate
+        return "auto"
 
     def fit_levels(
         self,

@@ -36,13 +36,13 @@ def searched(curve, count=1, solves=12):
         return seen[-1]
 
     first = 0.3 * plain.directions / plain.distance
-    return (*secant(evaluate, plain, first, np.zeros((count, count)), LIMIT, solves), seen)
+    return secant(evaluate, plain, first, LIMIT, solves), seen
 
 
 @pytest.mark.parametrize("opposed", [False, True])
 @pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
 def test_one_weight_reaches_the_limit(curve, opposed):
-    found, _, seen = searched((lambda x: -curve(-x)) if opposed else curve)
+    found, seen = searched((lambda x: -curve(-x)) if opposed else curve)
     assert found.distance <= LIMIT
     assert np.sign(found.weights[0]) == (-1 if opposed else 1)
     assert len(seen) <= 8
@@ -53,10 +53,9 @@ def test_linear_measures_of_several_weights(count):
     rng = np.random.default_rng(count)
     mixing = np.eye(count) + 0.2 * rng.normal(size=(count, count))
     begin = np.sign(rng.normal(size=count)) * rng.uniform(0.3, 0.6, count)
-    found, (weights, jacobian), _ = searched(lambda x: begin - mixing @ x, count, 20)
+    found, _ = searched(lambda x: begin - mixing @ x, count, 20)
     assert found.distance <= LIMIT
-    assert weights is found.weights
-    neutral = step(found, begin, jacobian, 0.0)
+    neutral = step(found, begin, -mixing, 0.0)
     assert np.abs(begin - mixing @ neutral).max() <= 2 * LIMIT
 
 
@@ -64,7 +63,7 @@ def test_weights_at_which_nothing_was_solved_are_halved():
     def curve(x):
         return 0.4 - 0.3 * x if x[0] < 0.2 else np.array([np.inf])
 
-    found, _, seen = searched(curve)
+    found, seen = searched(curve)
     assert seen[1].weights[0] == pytest.approx(0.5 * seen[0].weights[0])
     assert np.isfinite(found.distance)
 
