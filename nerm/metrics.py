@@ -15,6 +15,7 @@ scorers, `Problem.neutralize`, the classifiers and the command line read.
 """
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -127,7 +128,8 @@ class Metric:
         signed = [agreement(name, y, scores, v, sample_weight) for name in self.weights]
         if self.is_agreement:
             return signed
-        size = abs(self.value(y=y, scores=scores, viewpoint=v, sample_weight=sample_weight) - self.best)
+        given = {"y": y, "scores": sign(scores), "viewpoint": v, "sample_weight": sample_weight}
+        size = abs(self.value(**given) - self.best)
         return [float(np.copysign(size, signed[0]))]
 
     def allowance(self, limit: float) -> float:
@@ -280,7 +282,7 @@ def auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
     >>> auc([1, 1, -1], [0.5, 2.0, 0.5])
     0.75
     """
-    f, w = _scored(scores, sample_weight)
+    f, w = _scored(scores, sample_weight, decide=False)
     labels = _labels(y, len(f))
     if min(w[labels > 0].sum(), w[labels <= 0].sum()) == 0:
         do = "Use data where both are seen"
@@ -508,7 +510,7 @@ def correlation(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float
     >>> round(correlation([1.0, 2.0, 3.0, 4.0], [1.0, 3.0, 2.0, 4.0]), 6)
     0.8
     """
-    f, w = _scored(scores, sample_weight)
+    f, w = _scored(scores, sample_weight, decide=False)
     v = as_numbers(viewpoint, len(f), w > 0)
     f, v = (x - np.average(x, weights=w) for x in (f, v))
     size = float(np.sqrt((w @ f**2) * (w @ v**2)))
@@ -539,7 +541,7 @@ def _in_groups(
     scores: Any, viewpoint: Any, sample_weight: Any, quantiles: Any
 ) -> tuple[Floats, Ints, Floats]:
     """Return the scores, the group of each row and the weights, of the rows of positive weight."""
-    f, w = _scored(scores, sample_weight)
+    f, w = _scored(scores, sample_weight, decide=False)
     if quantiles is None:
         values = as_values(viewpoint, len(f), "viewpoint")
         if values.dtype.kind == "f" and len(distinct(values[w > 0], "viewpoint")) > 2:
@@ -590,7 +592,7 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
     >>> relaxed_neutrality_risk([0.5, 0.5, -0.5, 0.5], [1, 1, 1, 1], Hinge())
     1.25
     """
-    f, w = _scored(scores, sample_weight)
+    f, w = _scored(scores, sample_weight, decide=False)
     v = as_numbers(viewpoint, len(f), w > 0)
     plus, minus = (w @ np.asarray(surrogate.value(side * v * f), dtype=float) for side in (1.0, -1.0))
     return float(max(plus, minus) / w.sum())
@@ -794,7 +796,7 @@ def best_threshold(
     >>> round(t, 6), round(calders_verwer_score(np.array(scores) - t, v), 4)
     (0.15, 0.3333)
     """
-    f, w = _scored(scores, sample_weight)
+    f, w = _scored(scores, sample_weight, decide=False)
     metric, labels, used = as_metric(measure), _labels(y, len(f)), w > 0
     several = isinstance(viewpoint, Mapping) or (hasattr(viewpoint, "items") and np.ndim(viewpoint) == 2)
     views = [column for _, column in viewpoint.items()] if several else [viewpoint]
@@ -962,9 +964,17 @@ class UndefinedMeasureError(InvalidInputError):
     """Raised if a measure is not defined on the data; `report` catches it and shows "undefined"."""
 
 
-def _scored(scores: Any, sample_weight: Any) -> tuple[Floats, Floats]:
-    """Check scores and weights, and return them as vectors, (n,) each."""
+def _scored(scores: Any, sample_weight: Any, *, decide: bool = True) -> tuple[Floats, Floats]:
+    """Check scores and weights, and return them as vectors, (n,) each.
+
+    With `decide`, the sign of a score is the prediction. Then warn if the scores may be probabilities: if
+    none is negative, they differ, and some are neither 0 nor 1.
+    """
     f = as_scores(scores)
+    if decide and 0 <= f.min() < f.max() and not np.isin(f, (0, 1)).all():
+        text = f"'scores' has no negative entry, so that {np.mean(f > 0):.0%} of the predictions are +1. "
+        cure = "Subtract the threshold: probabilities become scores - 0.5."
+        warnings.warn(text + cure, UserWarning, stacklevel=4)
     return f, as_weights(sample_weight, len(f), "sample_weight")
 
 

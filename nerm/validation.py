@@ -1,5 +1,6 @@
 """Validation of all inputs: each function returns a checked array or raises with one sentence."""
 
+import warnings
 from collections.abc import Collection, Iterator, Sized
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -166,16 +167,34 @@ def check_present(values: Array, name: str) -> None:
 
 
 def distinct(values: Array, name: str, what: str = "values") -> Array:
-    """Return the sorted distinct values; raise an error if they cannot be sorted."""
+    """Return the sorted distinct values; raise an error if they cannot be sorted.
+
+    Warn if two of them are words that differ only by case or blanks.
+    """
     try:
         if values.dtype.kind in "biuf" and values.size:
             ends = np.unique([values.min(), values.max()])
             if np.isin(values, ends).all():  # without sorting all values
                 return ends
-        return np.unique(values)
+        found = np.unique(values)
     except TypeError:
         must, got = f"{name!r} must hold {what} of one type", f"mixed types, first {values[0]!r}"
         raise InvalidInputError(must, got, f"Convert the {what}, or drop missing ones") from None
+    spelled: dict[str, str] = {}
+    for word in (str(value) for value in found if isinstance(value, str)):
+        other = spelled.setdefault(" ".join(word.casefold().split()), word)
+        if other != word:
+            text = f"{name!r} holds {other!r} and {word!r}, which are read as two {what}. Merge them if"
+            warnings.warn(f"{text} they mean the same.", UserWarning, stacklevel=5)
+    return found
+
+
+def check_order(X: Any, values: Any, name: str) -> None:
+    """Raise an error if pandas rows have the index labels of X in another order, because order counts."""
+    both = hasattr(X, "iloc") and hasattr(values, "iloc") and len(values) == len(X)
+    if both and not values.index.equals(X.index) and set(values.index) == set(X.index):
+        must, got = f"{name!r} must have the rows of X in the same order", "its index in another order"
+        raise InvalidInputError(must, got, f"Pass {name}.loc[X.index], or {name}.to_numpy() to keep it")
 
 
 def as_weights(values: Any, n: int, name: str) -> Floats:
@@ -296,6 +315,11 @@ def column_position(key: str | int, columns: Any, count: int) -> int:
             raise InvalidInputError(must, f"{key!r} and an X without names", do)
         names = [str(name) for name in columns]
         check_known(key, "a column of X", names, "Name a column that X has")
+        if names.count(key) > 1:
+            must = "a column that is named must occur once in X"
+            raise InvalidInputError(
+                must, f"{key!r} {names.count(key)} times", "Rename one, or pass a position"
+            )
         return names.index(key)
     if not -count <= key < count:
         raise InvalidInputError(f"a column must be one of 0 to {count - 1}", f"{key}", "Count from 0")

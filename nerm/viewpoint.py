@@ -22,12 +22,13 @@ import scipy.sparse as sp
 from nerm.errors import InvalidInputError
 from nerm.signs import sign
 from nerm.typing import Array, Floats
-from nerm.validation import as_pandas, as_values, as_vector, column_position, distinct
+from nerm.validation import as_pandas, as_values, as_vector, check_order, column_position, distinct
 
 __all__ = ["Column", "Learned", "Viewpoints", "as_numbers", "as_sides", "resolve", "resolve_terms"]
 
 DEFAULT = "viewpoint"
 MOST_VALUES = 50  # the largest number of distinct values that are read as groups
+MOST_CODES = 12  # the largest number of distinct integers that are read as groups, and of groups in a table
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def shown_groups(groups: Mapping[str, tuple[Any, Any]]) -> str:
     >>> shown_groups({"sex": ("f", "m"), "party": (-1, 1)})
     "sex: 'f' is -1, 'm' is +1"
     """
-    named = ((name, pair) for name, pair in groups.items() if pair != (-1, 1))
+    named = ((name, pair) for name, pair in groups.items() if pair not in ((), (-1, 1)))
     return "; ".join(f"{name}: {low!r} is -1, {high!r} is +1" for name, (low, high) in named)
 
 
@@ -162,9 +163,10 @@ def positive_values(name: str, seen: Array, of: str, *, several: bool, real: boo
         must, got = f"{of!r} must hold two groups, or real numbers", f"{len(seen)} values, first {first!r}"
         do = "Set one group against the rest, as in v == value; if they are numbers, convert them to float"
         raise InvalidInputError(must, got, do)
-    if len(seen) > MOST_VALUES:
-        must = f"{of!r} must have at most {MOST_VALUES} different values to be read as groups"
-        do = "Convert it to float to use it as a real-valued viewpoint, or merge values"
+    most, kind = (MOST_CODES, "integers") if seen.dtype.kind in "iu" else (MOST_VALUES, "values")
+    if len(seen) > most:
+        must = f"{of!r} must have at most {most} different {kind} to be read as groups"
+        do = "Convert it to float if it holds numbers, to str if it names groups, or merge values"
         raise InvalidInputError(must, f"{len(seen)}", do)
     return {f"{name}={value}": value for value in seen.tolist()}
 
@@ -208,7 +210,7 @@ def as_sides(viewpoint: Any, n: int, among: Any = slice(None)) -> Floats:
     """
     v = as_numbers(viewpoint, n, among)
     sides, seen = sign(v), v[among]
-    if (seen != seen[:1]).any() and len(np.unique(sides[among])) == 1:
+    if (seen != seen[:1]).any() and not seen.min() < 0 < seen.max():  # 0, 1, 2 may be codes of groups
         must = f"{DEFAULT!r} must hold numbers of both signs, or two groups"
         got = f"{len(np.unique(seen))} values, first {seen.min()}"
         raise InvalidInputError(must, got, "Pass v - v.mean(), or v > threshold for two groups")
@@ -288,6 +290,7 @@ def _resolved(
         if isinstance(given, Column) and given.drop and not several:
             do = "Drop the column from X yourself and pass it as an array; estimators can do it for you"
             raise InvalidInputError("a problem uses all columns of X", f"{given!r}", do)
+        check_order(X, given, label)
         values, of = _evaluate(given, X, label)
         columns = {name: values}
         if hasattr(given, "classes_") and np.ndim(values) == 2:

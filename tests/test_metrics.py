@@ -36,7 +36,7 @@ def columns(rows):
 def as_read(rows):
     """Return the rows with two different viewpoints as -1 and +1; rows of weight 0 do not count."""
     seen = sorted({v for _, v, _, w in rows if w})
-    assume(len(seen) < 3 or seen[0] <= 0 < seen[-1])  # several numbers of one sign are refused
+    assume(len(seen) < 3 or seen[0] < 0 < seen[-1])  # several numbers of one sign are refused
     if len(seen) != 2:
         return rows
     return [(f, 1.0 if v == seen[1] else -1.0, y, w) for f, v, y, w in rows]

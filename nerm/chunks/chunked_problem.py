@@ -94,7 +94,8 @@ class ChunkedProblem:
 
     def __repr__(self) -> str:
         rows, size = f"{self.n} rows in {len(self.chunks.pieces)} pieces", self.sample.hypothesis.size
-        parts = [f"{self.terms.objective!r} on {rows}, {size} coefficients", shown_groups(self.groups)]
+        read = shown_groups({"y": tuple(self.sample.classes.tolist()), **self.groups})
+        parts = [f"{self.terms.objective!r} on {rows}, {size} coefficients", read]
         return f"<ChunkedProblem: {'; '.join(filter(None, parts))}>"
 
     @cached_property

@@ -198,13 +198,15 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
     With `several`, the levels of the settings are fitted too.
     """
     limit, eta = options["limit"], options["eta"]
-    level = nerm.report.Level(COMMAND_LINE.limit if limit is None else limit)
     if eta is not None:
         for name in ("limit", "confidence"):
             if options[name] is not None:
                 raise click.UsageError(f"--{name} and --eta must not both be given.")
-        level, options["etas"] = nerm.report.Level(eta=eta), ETAS
-    task, settings = shared.request_of(data, options)
+        options["etas"] = ETAS
+    task, settings = shared.request_of(data, options)  # imports what fits only after the roles are clear
+    level = nerm.report.Level(eta=eta)
+    if eta is None:
+        level = nerm.report.Level(COMMAND_LINE.limit if limit is None else limit)
     levels: Sequence[nerm.report.Level] = [*settings.levels, level] if several else [level]
     with console.progress("Fitting") as progress:
         more = {"needed": level, "share": options["test"], "progress": progress, "command": fit_command(data)}

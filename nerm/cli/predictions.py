@@ -41,7 +41,9 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
       zcat huge.csv.gz | nerm predict model.nerm - --out scored.csv
     """
     check_places({"the model": model, "the data": data}, {"--out": out})
-    fitted = nerm.tables.load_model(model)  # it keeps its own words for missing
+    fitted = nerm.tables.load_model(model)
+    words = (*fitted.recipe.missing, *options["missing"])  # the model keeps those that were given to fit
+    fitted = replace(fitted, recipe=replace(fitted.recipe, missing=words))
     rows: list[dict[str, Any]] = []
     notes: tuple[str, ...] = ()
     count = positive = 0
@@ -49,7 +51,8 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
     target = write_atomically(out, "w", encoding="utf-8", newline="") if out else nullcontext()
     with console.progress("Scoring") as progress, target as file:
         write = file.write if file else console.text
-        reading = {"progress": lambda share: progress(f"{share:.0%}"), **shared.reading_of(options)}
+        reading = {"progress": lambda share: progress(f"{share:.0%}"), "usual": fitted.recipe.usual}
+        reading |= shared.reading_of(options)
         for table in nerm.tables.read_parts(data, **reading):
             scores, more = fitted.scores(table)
             part = _part(table, scores, fitted.labels(scores), options["keep"], options["safe_cells"])
@@ -100,7 +103,7 @@ def _part(table: nerm.tables.TextTable, scores: Any, labels: Any, keep: str | No
 @option("prediction", "Column of decisions, in the words of the target.", metavar="COLUMN")
 @option("model", "A fitted scikit-learn classifier or pipeline, saved with skops.", metavar="FILE.skops")
 @option("trust", "With --model: a further type to trust. Repeatable.", multiple=True, metavar="NAME")
-@option("threshold", "A score above it is a positive decision.", type=float, default=0.0)
+@option("threshold", "A score above it is a positive decision.  [default: 0]", type=float, default=None)
 @all_of(shared.leave_out_option, shared.report_option, shared.delta_option, shared.seed_option)
 @all_of(table_options, common)
 def audit(console: Console, data: str, report: str | None, **options: Any) -> int:
@@ -130,9 +133,9 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
     if prediction is not None:
         scores = given.decision_column(task, prediction)
     elif score is not None:
-        scores = given.score_column(task, score) - options["threshold"]
+        scores = given.score_column(task, score, options["threshold"])
     else:
-        scores = given.model_scores(task, model, options["trust"], missing) - options["threshold"]
+        scores = given.model_scores(task, model, options["trust"], missing) - (options["threshold"] or 0.0)
     console.notes(task.notes)
     point = nerm.report.point_of("audited", task, scores)
     statements = nerm.report.held_out_bounds(task, scores, delta)

@@ -46,7 +46,7 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
         note = f" ({metric.note})" if metric.note not in ("", metric.words) else ""
         value = point.undefined.get(name) or fixed(point.measures[name], 4)
         lines.append([metric.words + note, value, interval(point.intervals.get(name))])
-    title = f"{target}, neutral to {point.task.viewpoint.column}: {rows}"
+    title = f"{target}, neutral to {point.task.viewpoint.column}: {rows}; {_compared(point.task)}"
     tables = [make_table(title, ["measure", "value", "95 % interval"], lines)]
     columns = ["group", "rows", target, "decided so", "true positive", "false positive", "accuracy"]
     lines = []
@@ -73,6 +73,13 @@ def impact_table(ratios: Iterable[Mapping[str, Any]]) -> Any:
     ]
     title = "Impact ratios: the positive rate by the highest one (four-fifths rule: 0.8)"
     return make_table(title, ["group", "rows", "decided so", "rate", "impact ratio"], lines)
+
+
+def _compared(task: nerm.tables.TableTask) -> str:
+    """Return which group has v = +1, in words."""
+    if len(task.terms) == 1:
+        return f"v = +1 is {task.viewpoint.group(1)}"
+    return "each group is v = +1 once, and the least neutral value is shown"
 
 
 def interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
@@ -152,7 +159,7 @@ def _legend(study: nerm.report.Study) -> str:
     lines = [
         f"Measured by {study.how_measured}.",
         f"Marks: {', '.join(marks)}.",
-        "difference: in positive rates, one group minus the others.",
+        f"difference: in positive rates, that of v = +1 minus that of v = -1; {_compared(study.task)}.",
         "C_sgn: |share of decisions that agree with the group − share that do not|.",
         "gap: the objective is certified to be at most this share above its optimum.",
     ]

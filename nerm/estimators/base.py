@@ -58,6 +58,7 @@ from nerm.validation import (
     as_values,
     as_weights,
     check_known,
+    check_order,
     distinct,
     integers_that_fit,
     is_lazy,
@@ -275,6 +276,8 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         """Fit on rows in memory; `target` is the limit and the options of the search, if there is a limit."""
         self._features = None
         self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
+        for name, values in {"y": y, "sample_weight": sample_weight}.items():
+            check_order(X, values, name)
         matrix, labels = self._matrix(X, y)
         count = len(distinct(as_values(labels, len(labels), "y", "label"), "y", "labels"))
         fractions = labels.dtype.kind == "f" and np.mod(labels, 1).any()  # scikit-learn refuses these

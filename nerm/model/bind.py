@@ -16,7 +16,7 @@ from nerm.model.blocks import Block, make_blocks
 from nerm.model.constraints import LinearConstraint, polyhedron
 from nerm.model.expressions import Neutrality, Objective, Risk
 from nerm.model.problem import Problem
-from nerm.validation import as_labels, as_matrix, as_real, as_weights, is_lazy, own
+from nerm.validation import as_labels, as_matrix, as_real, as_weights, check_order, is_lazy, own
 from nerm.viewpoint import Viewpoints, resolve
 
 
@@ -61,6 +61,8 @@ def bind(
     matrix = hypotheses.sorted_csr(X if checked else as_matrix(X))
     n = matrix.shape[0]
     resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
+    for name, values in {"y": y, "sample_weight": sample_weight}.items():
+        check_order(X, values, name)
     if objective.is_regression:
         labels, classes = y if checked else as_real(y, n), np.zeros(0)
     else:

@@ -98,7 +98,8 @@ class Problem:
         hypothesis = self.hypothesis
         kind = f"kernel {hypothesis.kernel!r}" if isinstance(hypothesis, KernelHypothesis) else "linear"
         size = f"{self.n} rows, {hypothesis.size} coefficients"
-        parts = [f"{self.objective!r} on {size}, {kind}", shown_groups(self.groups)]
+        read = shown_groups({"y": tuple(self.classes.tolist()), **self.groups})
+        parts = [f"{self.objective!r} on {size}, {kind}", read]
         return f"<Problem: {'; '.join(filter(None, parts))}>"
 
     @property

@@ -1,6 +1,7 @@
 """Measure decisions: rates by group, measures with 95 % intervals, and bounds."""
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -72,7 +73,7 @@ class Point:
     task, scores
         The rows on which it is measured, and their scores, (n,).
     measures
-        The measures of `nerm.metrics.report` by name. With several terms, the value that is largest in size.
+        The measures of `nerm.metrics.report` by name. With several terms, the least neutral value of them.
     intervals
         The 95 % intervals of the measures that are rates or differences of rates, by name.
     undefined
@@ -301,7 +302,9 @@ def measures_of(
     task, scores
         As for `groups_of`.
     """
-    reports = [(metrics.report(task.y, scores, v), v) for v in task.terms.values()]
+    with warnings.catch_warnings():  # a model that says yes to everybody is told by `collapse`
+        warnings.filterwarnings("ignore", "'scores' has no negative entry", UserWarning)
+        reports = [(metrics.report(task.y, scores, v), v) for v in task.terms.values()]
     values, intervals, undefined = dict[str, float](), dict[str, Interval](), dict[str, str]()
     for name in reports[0][0].as_dict():
         best = metrics.METRICS[name].best if name in metrics.METRICS else 0.0  # the worst of the terms counts

@@ -4,25 +4,11 @@ r"""Read tables from files, assign roles to their columns, and code the columns 
 >>> table = parse_table("age,sex,income\n31,f,low\n?,m,high\n", "example")
 >>> table.names, table["age"].tolist()
 (('age', 'sex', 'income'), ['31', '?'])
+
+Names are imported when they are first used, so that a mistyped column is told at once; __init__.pyi lists
+them.
 """
 
-from nerm.tables.reading import TextTable, parse_table, read_parts, read_table, table_of
-from nerm.tables.recipe import Recipe, learn_recipe
-from nerm.tables.roles import Role, TableTask, make_task, survey
-from nerm.tables.table_model import TableModel, load_model
+import lazy_loader
 
-__all__ = [
-    "Recipe",
-    "Role",
-    "TableModel",
-    "TableTask",
-    "TextTable",
-    "learn_recipe",
-    "load_model",
-    "make_task",
-    "parse_table",
-    "read_parts",
-    "read_table",
-    "survey",
-    "table_of",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -78,6 +78,8 @@ class Layout:
         Limit on the memory for the cells of a table that is read as a whole, in GB.
     decimal
         The decimal mark: "comma" or "point"; by default it is guessed for each column.
+    usual
+        The decimal mark of the table that a model was fitted on, for columns that can be read with both.
     exact
         Whether values that differ only by case, blanks or accents are different values.
     same
@@ -94,6 +96,7 @@ class Layout:
     skip_bad_rows: bool = False
     memory: float = math.inf
     decimal: str | None = None
+    usual: str | None = None
     exact: bool = False
     same: Mapping[str, str] = field(default_factory=dict)
 

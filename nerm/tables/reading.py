@@ -92,11 +92,15 @@ class TextTable:
         """Return the numbers of a column, (n,), read with its decimal mark; nan if a cell is no number."""
         words, mark = self[name], self.marks.get(name)
         numbers = numbers_in(words, mark)
-        usual = mode(self.marks.values()) if self.marks else None
-        if mark is None and usual:  # the mark may occur for the first time in a later part
+        if mark is None and self.usual:  # the mark may occur for the first time in a later part
             strange = np.isnan(numbers)
-            numbers[strange] = numbers_in(words[strange], usual)
+            numbers[strange] = numbers_in(words[strange], self.usual)
         return numbers
+
+    @property
+    def usual(self) -> str | None:
+        """The most frequent of the `marks`; None if there are none."""
+        return mode(self.marks.values()) if self.marks else None
 
     def categories(self, name: str, *, role: bool = False) -> tuple[Array, list[str]]:
         r"""Return the values of a column, (n,), with one spelling for each, and notes on what was merged.
@@ -118,11 +122,12 @@ class TextTable:
         for word, spelling in dict(zip(self[name].tolist(), words.tolist(), strict=True)).items():
             if word != spelling:
                 merged.setdefault(spelling, {})[word] = counts[word]
-        verbs, end = {1: "is"}, "" if self.exact else "; --exact keeps them apart"
-        return words, [
-            f"{counted(others)} in {name!r} {verbs.get(len(others), 'are')} read as {quoted(spelling)}{end}"
-            for spelling, others in merged.items()
-        ]
+        notes = []
+        for spelling, others in merged.items():
+            verb = "is" if len(others) == 1 else "are"
+            end = "; --exact keeps them apart" if {key_of(w) for w in others} == {key_of(spelling)} else ""
+            notes.append(f"{counted(others)} in {name!r} {verb} read as {quoted(spelling)}{end}")
+        return words, notes
 
     def matched(self, name: str, known: Iterable[str], *, role: bool = False) -> Array:
         """Return a column, (n,), in which values that differ from a known one by spelling are replaced by it.
@@ -254,9 +259,20 @@ def table_of(frame: Any, source: str = "the table", *, exact: bool = False) -> T
     if not hasattr(frame, "iloc"):
         must = f"{source} must be a DataFrame of pandas, polars or pyarrow"
         raise InvalidInputError(must, type(frame).__name__, "Convert it")
-    columns = {str(name): list(map(word_of, frame.iloc[:, j])) for j, name in enumerate(frame.columns)}
+    names = _named_once([str(name) for name in frame.columns], source)
+    columns = {name: list(map(word_of, frame.iloc[:, j])) for j, name in enumerate(names)}
     cells = pd.DataFrame(columns, index=range(1, len(frame) + 1), dtype=object)
     return TextTable(source, cells, exact=exact)
+
+
+def _named_once(names: list[str], source: str) -> list[str]:
+    """Return the names of columns; raise an error if two are equal."""
+    name, times = Counter(names).most_common(1)[0] if names else ("", 1)
+    if times > 1:
+        raise InvalidInputError(
+            f"{source!r} must name every column once", f"{name!r} {times} times", "Rename one"
+        )
+    return names
 
 
 def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]:
@@ -268,6 +284,9 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
     if first is None:
         raise layout.refuse("hold a header and rows", "an empty file", "Check how it was written")
     names = first[1] if layout.header else [f"c{j + 1}" for j in range(len(first[1]))]
+    if layout.columns is not None and list(map(key_of, layout.columns)) == list(map(key_of, names)):
+        got = "a first line of these names"
+        raise layout.refuse("have no header to be named with --columns", got, "Leave --columns out")
     if layout.columns is not None or not layout.header:
         names, records = list(layout.columns or names), chain([first], records)
     per_part = max(1, cells // len(names)) if cells else None
@@ -281,7 +300,7 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
     while rows:
         frame = _frame(names, rows, start, layout)
         if not start:
-            marks = decimal_marks(frame, MARKS.get(layout.decimal or ""), content.separator)
+            marks = decimal_marks(frame, MARKS.get(layout.decimal or ""), content.separator, layout.usual)
             notes = (*content.notes, *notes, *_decimal_notes(marks))
         if bad := len(rows) - len(frame):
             notes = (*notes, f"{bad} rows with a wrong number of fields were left out")
@@ -313,9 +332,7 @@ def _completed(
         while name in names:
             name += "_"
         names[j] = name
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise layout.refuse("name every column once", f"{name!r} {times} times", "Rename one")
+    _named_once(names, layout.name)
     if len(names) < 2:
         do = (
             "Name the separator with --separator"

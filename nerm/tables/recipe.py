@@ -24,7 +24,7 @@ from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
-from nerm.tables.values import MISSING, ORDERS, missing_in, positive_of, written
+from nerm.tables.values import MISSING, ORDERS, date_orders, missing_in, positive_of, written
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
 MOST_LEVELS = 100  # a nominal column with more values keeps the most frequent ones and pools the others
@@ -73,9 +73,10 @@ class Numeric:
         return (own, f"{self.name} {MISSING_LEVEL}") if self.indicator else (own,)
 
     def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int, int]:
-        """Return the coded column of a table, (n, features), how many values were guessed, and 0.
+        """Return the coded column of a table, (n, features), how many values were guessed, and a doubt.
 
-        `unknown` marks the missing values, (n,). They count as guessed if no indicator column marks them.
+        `unknown` marks the missing values, (n,). They count as guessed if no indicator column marks them. The
+        doubt is 1 if the dates could be read in another order than in fit, else 0.
         """
         numbers = values_of(table, self.name, self.holds)[self.part]
         unread = np.isnan(numbers) & ~unknown
@@ -85,14 +86,18 @@ class Numeric:
             got, do = table.first(self.name, unread), "Correct it, or leave the field empty"
             raise InvalidInputError(must, got, do)
         coded = (np.where(unknown, self.median, numbers) - self.mean) / self.scale
+        known = table[self.name][~unknown].tolist()
+        doubt = int(self.part == "days" and len(known) > 0 and date_orders(known) != [self.holds])
         if self.indicator:
-            return np.column_stack([coded, unknown]), 0, 0
-        return coded[:, None], int(unknown.sum()), 0
+            return np.column_stack([coded, unknown]), 0, doubt
+        return coded[:, None], int(unknown.sum()), doubt
 
-    def said(self, guessed: int, _: int) -> Iterator[str]:
-        """Yield a note that `guessed` missing values were replaced by the median."""
+    def said(self, guessed: int, doubt: int) -> Iterator[str]:
+        """Yield notes that `guessed` missing values became the median, and on dates of another order."""
         if guessed:
             yield f"{self.features[0]!r}: {guessed} missing values replaced by {self.median:g}"
+        if doubt:
+            yield f"{self.name!r}: dates read as in fit ({self.holds}), though they can be read otherwise"
 
 
 @dataclass(frozen=True)
@@ -180,6 +185,8 @@ class Recipe:
         By name of each dropped column, the reason.
     missing
         The strings that mean "missing".
+    usual
+        The decimal mark of most columns that Python's float() would misread; None if there were none.
 
     Examples
     --------
@@ -201,6 +208,7 @@ class Recipe:
     columns: tuple[Numeric | Nominal, ...]
     left_out: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = MISSING
+    usual: str | None = None
 
     @property
     def feature_names(self) -> list[str]:
@@ -232,13 +240,14 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data (strings, numbers, lists), from which `from_dict` restores it."""
         columns = [{"kind": type(column).__name__, **asdict(column)} for column in self.columns]
-        return {"columns": columns, "left_out": dict(self.left_out), "missing": list(self.missing)}
+        plain = {"columns": columns, "left_out": dict(self.left_out), "missing": list(self.missing)}
+        return plain | {"usual": self.usual}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the recipe that `to_dict` saved as `plain`."""
         columns = tuple(coding for column in plain["columns"] for coding in _restored(**column))
-        return cls(columns, dict(plain["left_out"]), tuple(plain["missing"]))
+        return cls(columns, dict(plain["left_out"]), tuple(plain["missing"]), plain.get("usual"))
 
     def summary(self) -> str:
         """Return one line with the number of input columns and of coded columns."""
@@ -306,7 +315,7 @@ def learn_recipe(
         got = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
         raise InvalidInputError(must, got, "Add columns to learn from")
     notes += [f"{name!r} left out: {why}" for name, why in left_out.items()]
-    recipe = Recipe(tuple(columns), left_out, tuple(missing))
+    recipe = Recipe(tuple(columns), left_out, tuple(missing), table.usual)
     if (features := len(recipe.feature_names)) > max(MOST_LEVELS, len(table) / 2):
         more = "a larger --lam or fewer columns may serve new rows better"
         notes.append(f"{features} features for {len(table)} rows, so a model can overfit them: {more}")

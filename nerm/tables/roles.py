@@ -18,8 +18,9 @@ from nerm.errors import InvalidInputError
 from nerm.tables import values as cells
 from nerm.tables.reading import TextTable
 from nerm.typing import Array, Bools, Floats, Ints
+from nerm.viewpoint import MOST_CODES
 
-MOST_SHOWN = 12  # largest number of groups per viewpoint, and of entries in printed lists
+MOST_SHOWN = MOST_CODES  # largest number of groups per viewpoint, and of entries in printed lists
 FEW_ROWS = 30  # rates of fewer rows are marked as uncertain
 NEARLY_ALL = 0.95  # least share of distinct values in an identifier, and of rows that a leak determines
 THE_REST = "the rest"
@@ -459,6 +460,13 @@ def survey(
     for kind, text in KIND_NOTES.items():
         if found := [name for name, its in kinds.items() if its == kind]:
             notes.append(f"{cells.listed(found)} {text}")
+    for name, kind in kinds.items():
+        known = set(table[name][~cells.missing_in(table[name], missing)].tolist())
+        if kind == NUMBERS:
+            notes += cells.number_notes(name, known, table.marks.get(name))
+        elif kind in cells.ORDERS and (short := sorted(filter(cells.TWO_DIGITS.search, known))):
+            year = cells.dates_in(short, kind).year.max()
+            notes.append(f"years of two digits in {name!r} are read as 1969 to 2068, at most {year:.0f}")
     kinds = {name: kind for name, kind in kinds.items() if kind not in (IDENTIFIER, UNCLEAR)}
     notes = [*_leak_notes(task, kinds, missing), *notes]
     if not kinds:

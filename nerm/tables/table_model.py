@@ -155,14 +155,22 @@ def model_of(content: Mapping[str, Any], path: Any) -> TableModel:
         raise InvalidInputError(must, got, "Fit it again with nerm fit --out") from None
 
 
-def score_column(task: TableTask, column: str) -> Floats:
-    """Return a column of scores, (n,); raise an error if a cell is no number."""
+def score_column(task: TableTask, column: str, threshold: float | None) -> Floats:
+    """Return a column of scores minus the threshold, (n,); raise an error if a cell is no number.
+
+    Without a threshold it is 0; then scores that may be probabilities, because none is negative, are refused.
+    """
     numbers = task.table.numbers(column)
     if np.isnan(numbers).any():
         must = f"the score {column!r} must be a number in every row"
         do = "Correct it, or use --prediction for decisions in words"
         raise InvalidInputError(must, task.table.first(column, np.isnan(numbers)), do)
-    return numbers
+    least, most = numbers.min(), numbers.max()
+    if threshold is None and 0 <= least < most and not np.isin(numbers, (0, 1)).all():
+        must = f"--threshold must be given if no score in {column!r} is negative"
+        do = "Use --threshold 0.5 for probabilities, or --threshold 0 if every score above 0 means yes"
+        raise InvalidInputError(must, f"scores from {least:g} to {most:g}", do)
+    return numbers - (threshold or 0.0)
 
 
 def decision_column(task: TableTask, column: str) -> Floats:

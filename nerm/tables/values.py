@@ -12,13 +12,15 @@ import pandas as pd
 
 from nerm.typing import Array, Bools, Floats
 
-MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "n/a", "#N/A", "<NA>", "NaT")
+MISSING = ("", "?", "NA", "N/A", "NaN", "null", "#N/A", "<NA>", "NaT")
 MARKS = {"point": ".", "comma": ","}
 _DIGITS = r"(?:\d{1,3}(?:[%s\s'’]\d{3})+|\d*)(?:[%s]\d*)?(?:[eE][+-]?\d+)?"
 _NUMBER = r"\s*[+−-]?\s*[€$£¥]?\s*[+−-]?" + _DIGITS + r"\s*[%%€$£¥]?\s*"
 #: The written form of a number by its decimal mark: thousands separators, a currency or a percent sign.
 _FORMS = {".": re.compile(_NUMBER % (",", ".")), ",": re.compile(_NUMBER % (".", ","))}
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:\.\d{3})+")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:\.\d{3})+")
+_UNITS = re.compile(r"[€$£¥%]")
+TWO_DIGITS = re.compile(r"^\d{1,2}[-./](\d{1,2}|[A-Za-z]{3})[-./]\d{2}\b(?![-./])")
 _CLOCK = r"[T\s,]+\d{1,2}:\d{2}.*$"
 #: By order of year, month and day, the date formats of strptime.
 ORDERS = {
@@ -141,12 +143,13 @@ def safe_words(words: Any) -> Any:
 
 
 def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
-    """Return a mask of the missing entries, (n,); `tokens` are the strings that mean "missing".
+    """Return a mask of the missing entries, (n,); `tokens` mean "missing", in upper or lower case.
 
     >>> missing_in(np.array(["1", "?", ""], dtype=object))
     array([False,  True,  True])
     """
-    return pd.Series(column, dtype=object).isin(tokens).to_numpy()
+    lower = pd.Series(column, dtype=object).str.lower()
+    return lower.isin([token.lower() for token in tokens]).to_numpy()
 
 
 def written(unknown: Array) -> str:
@@ -206,10 +209,13 @@ def _number(word: str, decimal: str | None = None) -> float:
     return number if math.isfinite(number) and "_" not in word else math.nan
 
 
-def decimal_marks(columns: Any, given: str | None, separator: str | None) -> dict[str, str]:
+def decimal_marks(
+    columns: Any, given: str | None, separator: str | None, usual: str | None = None
+) -> dict[str, str]:
     """Return the decimal mark by column, for columns whose numbers Python's float() would misread.
 
-    A column that can be read with both marks gets the mark that most other columns have.
+    A column that can be read with both marks gets the mark that most other columns have, or, if no other
+    column decides, `usual`, the mark of the table that a model was fitted on.
 
     Parameters
     ----------
@@ -228,7 +234,7 @@ def decimal_marks(columns: Any, given: str | None, separator: str | None) -> dic
         for name, known in strange.items()
     }
     found = {name: able[0] for name, able in marks.items() if len(able) == 1}
-    usual = given or (mode(found.values()) if found else None)
+    usual = given or (mode(found.values()) if found else usual)
     if usual == ",":  # then 1.234 means 1234
         for name in words.keys() - strange.keys():
             pointed = [word for word in words[name] if "." in word]
@@ -237,6 +243,25 @@ def decimal_marks(columns: Any, given: str | None, separator: str | None) -> dic
     either = [name for name, able in marks.items() if len(able) == 2]
     found |= dict.fromkeys(either, usual or ("." if separator == "," else ","))
     return {name: found[name] for name in columns if name in found}
+
+
+def number_notes(name: str, words: Iterable[str], mark: str | None) -> Iterator[str]:
+    """Yield notes on numbers that can be read in two ways: 1.200 beside 950, and mixed units such as % and $.
+
+    `words` are the different values of a column of numbers, `mark` is its decimal mark (`decimal_marks`).
+
+    >>> list(number_notes("pay", ["1.200", "950"], None))
+    ["'1.200' beside '950' in 'pay' is read with a decimal point; --decimal comma reads it as thousands"]
+    """
+    plain = [word for word in words if "." not in word and "," not in word]
+    pointed = [word for word in words if "." in word]
+    if mark is None and plain and pointed and all(map(_THOUSANDS.fullmatch, pointed)):
+        beside = f"{min(pointed)!r} beside {max(plain, key=len)!r} in {name!r}"
+        yield f"{beside} is read with a decimal point; --decimal comma reads it as thousands"
+    units = sorted({"".join(_UNITS.findall(word)) for word in words})
+    if len(units) > 1:
+        named = " and ".join(unit or "no unit" for unit in units)
+        yield f"{name!r} has numbers with {named}, which are read as if they had one unit"
 
 
 def dates_in(words: Iterable[str], order: str) -> pd.DatetimeIndex:

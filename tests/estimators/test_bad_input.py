@@ -113,7 +113,7 @@ CASES = [
     ),
     (
         lambda: fit(viewpoint=np.repeat(np.arange(100), 1), X=np.ones((100, 1)), y=np.arange(100) % 2),
-        "'viewpoint' must have at most 50 different values to be read as groups. Got 100. Convert it to float",
+        "'viewpoint' must have at most 12 different integers to be read as groups. Got 100. Convert it to float",
     ),
     (
         lambda: fit(viewpoint=LogisticRegression()),

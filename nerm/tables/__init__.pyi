@@ -1,0 +1,20 @@
+# The public names of nerm.tables; nerm/tables/__init__.py loads each when it is first used.
+from . import formats as formats
+from . import reading as reading
+from . import recipe as recipe
+from . import roles as roles
+from . import table_model as table_model
+from . import values as values
+from .reading import TextTable as TextTable
+from .reading import parse_table as parse_table
+from .reading import read_parts as read_parts
+from .reading import read_table as read_table
+from .reading import table_of as table_of
+from .recipe import Recipe as Recipe
+from .recipe import learn_recipe as learn_recipe
+from .roles import Role as Role
+from .roles import TableTask as TableTask
+from .roles import make_task as make_task
+from .roles import survey as survey
+from .table_model import TableModel as TableModel
+from .table_model import load_model as load_model
