@@ -31,7 +31,7 @@ COMPARISON = ("solvers", "--compare", "--quick")
 QUICK = {
     "fit": ("fit", "TABLE", *ROLES, "--eta", 0.5),
     "predict": ("predict", "MODEL", "TABLE"),
-    "audit": ("audit", "TABLE", *ROLES, "--score", "hours"),
+    "audit": ("audit", "TABLE", *ROLES, "--score", "hours", "--threshold", 40),
     "tradeoff": ("tradeoff", "TABLE", *ROLES, "--budget", "1", "--etas", "0,1"),
     "bound": ("bound", "TABLE", *ROLES),
     "solvers": ("solvers",),
