@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import resources
 from math import isfinite
 from pathlib import Path
@@ -103,9 +103,16 @@ def bound(console: Console, data: str, **options: Any) -> int:
 @option("budget", "AUC the choice may cost.", type=click.FloatRange(0), default=0.03)
 @option("figure", "Write the figure here.", metavar="FILE.svg")
 @option("save", "Write the recommended model here.", metavar="MODEL.nerm")
+@option("proof", "Say what is proved about every model of this kind.", is_flag=True)
 @all_of(shared.report_option, shared.study_options)
 def tradeoff(
-    console: Console, data: str, figure: str | None, save: str | None, report: str | None, **options: Any
+    console: Console,
+    data: str,
+    figure: str | None,
+    save: str | None,
+    proof: bool,
+    report: str | None,
+    **options: Any,
 ) -> int:
     """Show the front between quality and neutrality.
 
@@ -130,6 +137,9 @@ def tradeoff(
     with console.progress("Trade-off") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
         study = nerm.report.study.run_study(task, settings, every_method=options["methods"] == "all", **more)
+        if proof:
+            progress("solving for the proof")
+            study = replace(study, notes=(*study.notes, nerm.report.proof(study)))
     console.notes(study.notes)
     saved = save if study.within_limit else None
     if saved is not None:

@@ -141,7 +141,7 @@ class Linearization:
         """Return the gradient of a regularizer, (d,); 0 for the coefficients that are held at 0."""
         slopes = [
             (share, self.w if isinstance(atom, SquaredL2) else np.sign(self.w))
-            for share, atom in omega.parts()
+            for share, atom in omega.parts(len(self.w))
         ]
         return np.where(self.held, 0.0, sum((share * one for share, one in slopes), start=0.0 * self.w))
 
