@@ -34,9 +34,7 @@ def spread(chance: np.ndarray, groups: np.ndarray) -> float:
 
 
 def neutral_model(X: Any, y: np.ndarray, views: pd.DataFrame, limit: float) -> Any:
-    model = nerm.NERMClassifier(
-        "logistic", "squared-l2", "logistic", lam=1 / len(y), limit=limit, groups="intersect"
-    )
+    model = nerm.NERMClassifier("logistic", "squared-l2", lam=1 / len(y), limit=limit, groups="intersect")
     model.fit(X, y, viewpoint=views)
     return lambda rows: (model.decision_function(rows) > 0).astype(float)
 
