@@ -14,7 +14,7 @@ import click
 
 import nerm.report
 from nerm.cli import options as shared
-from nerm.cli import rendering
+from nerm.cli import regression, rendering
 from nerm.cli.console import NOT_NEUTRAL, Console, check_places, in_words, write_text
 from nerm.cli.options import all_of, command, common, numbers_option, option
 from nerm.defaults import COMMAND_LINE, ETAS, LIMITS
@@ -27,7 +27,7 @@ table_argument = click.argument("data", metavar="DATA.csv")
 @command
 @all_of(table_argument, shared.fit_options, option("out", "Write the model here.", metavar="MODEL.nerm"))
 @option("bounds", "Show what is guaranteed beyond these rows.", is_flag=True)
-@all_of(shared.report_option, shared.study_options)
+@all_of(shared.report_option, shared.task_option, shared.study_options)
 def fit(
     console: Console, data: str, out: str | None, bounds: bool, report: str | None, **options: Any
 ) -> int:
@@ -39,6 +39,9 @@ def fit(
     error tell it. The viewpoint is not an input unless you ask. A quarter of the rows is held out to
     measure; the saved model is the one that was measured, and the one that --report shows among other levels.
 
+    A target of many numbers makes it a regression, which --task can state: the limit is then on the
+    difference of the mean predictions, in units of the target.
+
     Examples
     --------
       nerm fit people.csv --target income --viewpoint sex --out model.nerm
@@ -49,6 +52,17 @@ def fit(
       nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
     """
     check_places({"the data": data}, {"--out": out, "--report": report})
+    return regression.or_regression(
+        lambda: _fit(console, data, out, bounds, report, options),
+        lambda: regression.fit(console, data, out, options | {"report": report or bounds}),
+        options["task"],
+    )
+
+
+def _fit(
+    console: Console, data: str, out: str | None, bounds: bool, report: str | None, options: dict[str, Any]
+) -> int:
+    """Fit a classifier."""
     study = _study(console, data, options, report is not None)
     point, found = study.points[study.chosen], _fit_json(study)
     if out is not None:
@@ -104,7 +118,7 @@ def bound(console: Console, data: str, **options: Any) -> int:
 @option("figure", "Write the figure here.", metavar="FILE.svg")
 @option("save", "Write the recommended model here.", metavar="MODEL.nerm")
 @option("proof", "Say what is proved about every model of this kind.", is_flag=True)
-@all_of(shared.report_option, shared.study_options)
+@all_of(shared.report_option, shared.task_option, shared.study_options)
 def tradeoff(
     console: Console,
     data: str,
@@ -133,6 +147,23 @@ def tradeoff(
         raise click.UsageError(f"--figure must end in .svg, not {figure!r}.")
     if options["etas"] is not None and options["limits"] is not None:
         raise click.UsageError("--limits and --etas must not both be given.")
+    return regression.or_regression(
+        lambda: _tradeoff(console, data, figure, save, proof, report, options),
+        lambda: regression.tradeoff(console, data, save, options | {"report": report or figure or proof}),
+        options["task"],
+    )
+
+
+def _tradeoff(
+    console: Console,
+    data: str,
+    figure: str | None,
+    save: str | None,
+    proof: bool,
+    report: str | None,
+    options: dict[str, Any],
+) -> int:
+    """Show the front of classifiers."""
     task, settings = shared.request_of(data, options)
     with console.progress("Trade-off") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}

@@ -109,6 +109,12 @@ MEASURE = Registered(lambda: list(measure_options()))
 WEIGHTS = Registered(lambda: sorted(nerm.weights.NAMES))
 CLASS_WEIGHTS = click.Choice(["root", "balanced", "none"])
 seed_option = option("seed", "Seed of every random choice.", type=click.IntRange(0), default=0)
+task_option = option(
+    "task",
+    "A target of many numbers is a regression.",
+    type=click.Choice(["auto", "classification", "regression"]),
+    default="auto",
+)
 report_option = option("report", "Write the report: one page, no network needed.", metavar="FILE.html")
 delta_option = option("delta", "Probability with which a bound may fail.", type=PROBABILITY)
 leave_out_option = option("leave-out", "Do not learn from it. Repeatable.", multiple=True, metavar="COLUMN")

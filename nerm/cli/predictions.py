@@ -10,7 +10,7 @@ import click
 
 import nerm.report
 from nerm.cli import options as shared
-from nerm.cli import rendering
+from nerm.cli import regression, rendering
 from nerm.cli.console import Console, check_places, write_text
 from nerm.cli.options import all_of, command, common, option, table_options
 from nerm.defaults import LIMITS
@@ -69,7 +69,8 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
         share, column = positive / count, fitted.target.column
         plain = {"model": model, "target": column, "rows": count, "positive": share, "notes": notes}
         plain |= {"predictions": rows} if out is None else {}
-        text = f"{count:,} predictions, {share:.1%} {fitted.target.group(1)}"
+        text = f"{count:,} predictions"
+        text += "" if fitted.is_regression else f", {share:.1%} {fitted.target.group(1)}"
         console.result(plain, text, files={"predictions": out})
 
 
@@ -103,7 +104,8 @@ def _part(table: nerm.tables.TextTable, scores: Any, labels: Any, keep: str | No
 @option("model", "A fitted scikit-learn classifier or pipeline, saved with skops.", metavar="FILE.skops")
 @option("trust", "With --model: a further type to trust. Repeatable.", multiple=True, metavar="NAME")
 @option("threshold", "A score above it is a positive decision.  [default: 0]", type=float, default=None)
-@all_of(shared.leave_out_option, shared.report_option, shared.delta_option, shared.seed_option)
+@all_of(shared.leave_out_option, shared.report_option, shared.task_option, shared.delta_option)
+@shared.seed_option
 @all_of(table_options, common)
 def audit(console: Console, data: str, report: str | None, **options: Any) -> int:
     """Report on the neutrality of given predictions.
@@ -120,10 +122,20 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
       nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
       nerm audit people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
     """
-    score, prediction, model, delta = (options[name] for name in ("score", "prediction", "model", "delta"))
+    score, prediction, model = (options[name] for name in ("score", "prediction", "model"))
     if sum(given is not None for given in (score, prediction, model)) != 1:
         raise click.UsageError("Give one of --score, --prediction and --model.")
     check_places({"the data": data, "the model": model}, {"--report": report})
+    return regression.or_regression(
+        lambda: _audit(console, data, report, options),
+        lambda: regression.audit(console, data, options | {"report": report}),
+        options["task"],
+    )
+
+
+def _audit(console: Console, data: str, report: str | None, options: dict[str, Any]) -> int:
+    """Report on the decisions of a classifier."""
+    score, prediction, model, delta = (options[name] for name in ("score", "prediction", "model", "delta"))
     task, missing = shared.task_of(data, options)
     if model is None:  # neutral models must not learn from what is audited
         own = (score, prediction, *WRITTEN)

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 
 from nerm import io as saving
 from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.estimators.regressor import NeutralRegressor
 from nerm.tables.reading import PART_CELLS, TextTable, table_of
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import Role, TableTask
@@ -70,6 +71,11 @@ class TableModel:
         return self.labels(self.decision_function(X))
 
     @property
+    def is_regression(self) -> bool:
+        """Whether the target is a number."""
+        return isinstance(self.estimator, NeutralRegressor)
+
+    @property
     def classes_(self) -> Array:
         """The negative and the positive value of the target, (2,)."""
         return np.array([self.target.negative, self.target.positive], dtype=object)
@@ -83,11 +89,17 @@ class TableModel:
         """Return the score f(x) of each row, (n,), and the number of guessed values per coding."""
         matrix, guessed = self.recipe.transform(table)
         step = 1 + PART_CELLS // max(1, len(getattr(self.estimator, "support_", ())))
-        parts = [self.estimator.decision_function(matrix[i : i + step]) for i in range(0, len(table), step)]
+        score = self.estimator.predict if self.is_regression else self.estimator.decision_function
+        parts = [score(matrix[i : i + step]) for i in range(0, len(table), step)]
         return np.concatenate(parts), guessed
 
     def labels(self, scores: Floats) -> Array:
-        """Return the target's positive value for each score above 0 and the negative one else, (n,)."""
+        """Return the target's positive value for each score above 0 and the negative one else, (n,).
+
+        For a regression these are the scores.
+        """
+        if self.is_regression:
+            return scores
         return np.where(scores > 0, self.target.positive, self.target.negative)
 
     def to_dict(self) -> dict[str, Any]:
