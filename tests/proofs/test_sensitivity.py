@@ -108,7 +108,7 @@ def check(seed):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 6, 9, 10, 12, 14])
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 6])
 def test_derivatives_match_finite_differences(seed):
     error = check(seed)
     assert error is None or error < 1e-4
