@@ -124,8 +124,9 @@ def study(
     train = {name: words[~test] for name, words in groups.items()}
     models, rows = [], []
     for limit in (None, *limits):
-        within = {} if limit is None else {"limit": limit, "confidence": options.get("confidence")}
-        model = nerm.NeutralRegressor(lam=options.get("lam") or 0.001, **within)
+        model = nerm.NeutralRegressor(lam=options.get("lam") or 0.001, limit=limit)
+        if limit is not None:
+            model.set_params(confidence=options.get("confidence"))
         models.append(model.fit(X[~test], y[~test], viewpoint=train))
         held = {name: words[test] for name, words in groups.items()}
         row = {"limit": np.inf if limit is None else limit, **measured(y[test], model.predict(X[test]), held)}
