@@ -204,7 +204,9 @@ def test_ctrl_c_in_every_command(nerm, data, tmp_path, monkeypatch, command):
     arguments = [
         data,
         *ROLES,
-        *{"audit": ("--score", "age", "--threshold", "40"), "fit": ("--out", tmp_path / "new.nerm")}.get(command, ()),
+        *{"audit": ("--score", "age", "--threshold", "40"), "fit": ("--out", tmp_path / "new.nerm")}.get(
+            command, ()
+        ),
     ]
     if command == "predict":
         assert nerm("fit", data, *ROLES, "--eta", 0.1, "--out", model).code == 0
