@@ -19,7 +19,7 @@ FARTHEST = 1e8  # margins beyond this are treated as infinite
 NARROW = 1e-8  # relative width of the bracket of a maximizer; the conjugate is exact up to its square
 KINK = 1e-9  # relative jump of the slope that counts as a kink
 STEEPEST = 1e6  # larger curvatures count as this one
-SETTLED = 1e-13  # relative change at which a root counts as found
+SETTLED = 1e-13  # relative distance at which two roots, breakpoints or slopes count as equal
 MOST_ITERATIONS = 200  # of a root finder
 
 

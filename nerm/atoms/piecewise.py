@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from nerm.atoms.jets import HingePart, Jet, bracket
+from nerm.atoms.jets import SETTLED, HingePart, Jet, bracket
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
     from nerm.atoms.jets import JetFunction
 
 SIDES: tuple[Literal["left"], Literal["right"]] = ("left", "right")
-CLOSE = 1e-13  # relative distance at which two breakpoints, slopes or curvatures count as equal
 
 
 class Pieces:
@@ -40,7 +39,7 @@ class Pieces:
         self.pieces[:, 3] = function.value(self.pieces[:, 0])  # more digits than the moved level
         sides = (_moved(piece, self.breaks)[:, 2] for piece in (self.pieces[:-1], self.pieces[1:]))
         self.jumps: tuple[Floats, Floats] = tuple(sides)  # type: ignore[assignment]
-        kinked = (np.abs(np.subtract(*self.jumps)) > CLOSE * (1 + np.abs(self.jumps[0]))).any()
+        kinked = (np.abs(np.subtract(*self.jumps)) > SETTLED * (1 + np.abs(self.jumps[0]))).any()
         self.smoothness = np.inf if kinked else float(2 * np.abs(self.pieces[:, 1]).max())
         (_, first, low, _), (_, last, high, _) = self.pieces[0].tolist(), self.pieces[-1].tolist()
         self.end_slopes = -np.inf * np.sign(first) if first else low, np.inf * np.sign(last) if last else high
@@ -49,7 +48,7 @@ class Pieces:
     def is_convex(self) -> bool:
         """Whether no piece is concave and no slope falls at a breakpoint; rounding errors are removed."""
         low, high = self.jumps
-        return bool((self.pieces[:, 1] >= 0).all() and (high >= low - CLOSE * (1 + np.abs(low))).all())
+        return bool((self.pieces[:, 1] >= 0).all() and (high >= low - SETTLED * (1 + np.abs(low))).all())
 
     def value(self, m: Floats) -> Floats:
         """Return f(m), in the shape of m."""
@@ -105,7 +104,7 @@ class HingeSum(Pieces):
             if curve > 0:
                 first, last = (slope + 2 * curve * (end - centre) for end in ends[k : k + 2].tolist())
                 segments.append(HingePart(centre - slope / (2 * curve), 1 / (2 * curve), first, last))
-            if k < len(low) and high[k] - low[k] > CLOSE * (1 + abs(low[k])):
+            if k < len(low) and high[k] - low[k] > SETTLED * (1 + abs(low[k])):
                 segments.append(HingePart(float(self.breaks[k]), 0.0, float(low[k]), float(high[k])))
         origin = float(np.clip(0.0, *self.end_slopes))
         parts = list[HingePart]()
@@ -122,7 +121,7 @@ class HingeSum(Pieces):
         at = np.zeros(1)
         value = float(super().value(at)[0])
         constant = value - float(sum(part.value(at)[0] for part in self.parts))
-        return constant if abs(constant) > CLOSE * (1 + abs(value)) else 0.0
+        return constant if abs(constant) > SETTLED * (1 + abs(value)) else 0.0
 
     def value(self, m: Floats) -> Floats:
         """Return f(m), in the shape of m."""
@@ -179,16 +178,16 @@ def _moved(pieces: Floats, centres: Floats) -> Floats:
 
 def _simplified(breaks: Floats, pieces: Floats) -> tuple[Floats, Floats]:
     """Drop breakpoints at which the quadratic does not change, and centre each piece at one of its ends."""
-    apart = np.diff(breaks, append=np.inf) > CLOSE * (1 + np.abs(breaks))
+    apart = np.diff(breaks, append=np.inf) > SETTLED * (1 + np.abs(breaks))
     breaks, pieces = breaks[apart], pieces[np.append(True, apart)]  # a piece without width is dropped
     keep = np.ones(len(breaks), dtype=bool)
     for k in np.flatnonzero(keep):
         one, two = _moved(pieces[k : k + 2], np.full(2, breaks[k]))
         size = np.abs(pieces[k : k + 2, 1:3]).max() + np.abs(one[1:3]).max()
-        keep[k] = bool(np.any(np.abs(one - two)[1:3] > CLOSE * (1e-300 + size)))
+        keep[k] = bool(np.any(np.abs(one - two)[1:3] > SETTLED * (1e-300 + size)))
     breaks, pieces = breaks[keep], pieces[np.append(True, keep)]
     if len(breaks):
         pieces = _moved(pieces, np.append(breaks[:1], breaks))
-        rounding = np.abs(pieces[:, 1]) <= CLOSE * np.abs(pieces[:, 1]).max()
+        rounding = np.abs(pieces[:, 1]) <= SETTLED * np.abs(pieces[:, 1]).max()
         pieces[rounding, 1] = 0.0
     return breaks, pieces

@@ -11,6 +11,7 @@ import numpy as np
 import nerm.report
 from nerm.cli import options as shared
 from nerm.cli.console import Console
+from nerm.defaults import LIMITS
 from nerm.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from nerm.typing import Floats
 
 FEW = 10  # a target of more different numbers is read as a regression
-SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.0)  # limits of a trade-off, in standard deviations of y
+SHARES = (*(10 * limit for limit in LIMITS), LIMITS[1], 0.0)  # limits in standard deviations of y
 
 
 def or_regression(run: Callable[[], int], otherwise: Callable[[], int], task: str) -> int:

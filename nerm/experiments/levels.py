@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import nerm
+from nerm.defaults import LIMITS
 from nerm.errors import InvalidInputError
 from nerm.experiments.methods import METHODS, Fit, Fold, Method, attempt, neutral_svm, plain_lr, resolve
 from nerm.experiments.running import as_grid, check_columns, reason_of
@@ -23,8 +24,6 @@ from nerm.experiments.tradeoff import cross_validate
 from nerm.typing import Floats
 from nerm.validation import check_known
 
-#: 0.1, 0.05, 0.02, 0.01: the default limits of `levels`.
-LIMITS = tuple(0.1 / part for part in (1, 2, 5, 10))
 #: By measure that can be limited, the `weights` of the neutrality term that controls it.
 MEASURES = {"neutrality_risk": "uniform", "calders_verwer_score": "balanced"}
 #: By method that supports only one measure, this measure.
