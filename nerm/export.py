@@ -1,4 +1,4 @@
-"""Take a fitted classifier elsewhere: as an ONNX graph, or as a model card in Markdown."""
+"""Export a fitted classifier: as an ONNX graph, or as a model card in Markdown."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ __all__ = ["card", "onnx"]
 
 
 def onnx(model: Any) -> Any:
-    """Return a linear or kernel classifier as an ONNX model, in double precision.
+    """Return a linear, rbf or polynomial classifier as an ONNX model.
 
     The graph has one input "X", (n, d), and two outputs: "scores", which is f(x) = X w + b or
-    f(x) = sum_i c_i k(x, x_i) + b, and "label", the predicted class.
+    f(x) = sum_i c_i k(x, x_i) + b, and "label", the predicted class. Numbers are in double precision. Boolean
+    classes become 0 and 1; classes that are floats become text.
 
     Parameters
     ----------
@@ -111,16 +112,16 @@ def _kernel_values(model: Any, node: Any) -> str:
 
 
 def card(model: Any, X: Any, y: Any, viewpoint: Any, *, data: str = "", target: str = "") -> str:
-    """Return a model card in Markdown: aim, certificate, rates by group, and what is not known.
+    """Return a model card in Markdown: limit, certificate, rates by group, open questions.
 
     Parameters
     ----------
     model : classifier
         A fitted `NeutralSVC`, `NERMClassifier` or `NeutralHead` of two classes.
     X, y, viewpoint
-        Rows to measure the model on; best rows that it was not fitted on. The viewpoint holds groups.
+        Rows to measure the model on, preferably rows that it was not fitted on. The viewpoint holds groups.
     data, target : str
-        What the rows are, and what is predicted.
+        Descriptions of the rows and of the predicted quantity.
 
     >>> import nerm
     >>> rng = np.random.default_rng(0)

@@ -1,11 +1,12 @@
-"""Columns from models that people already have, and a neutral last layer on them.
+"""Columns from fitted models, and a neutral last layer on them.
 
-`LeafFeatures` turns the leaves of a tree ensemble into columns, `ScoreFeatures` the scores of any classifier.
-`NeutralHead` is a linear neutral model on such columns: its optimum is certified, the base model is not.
+`LeafFeatures` makes one column per leaf of a tree ensemble, `ScoreFeatures` makes columns of a classifier's
+scores. `NeutralHead` is a linear neutral model on such columns: its optimum is certified, the base model is
+not.
 
-A score must not have seen the label of its row. A model fits its own training rows better than new rows, so a
-last layer that learns from such scores trusts them too much. Scores of training rows are therefore
-cross-fitted: each row is scored by a model that was fitted on the other folds.
+A model fits its own training rows better than new rows. A last layer that learns from such scores gives them
+too much weight. So the scores of training rows are cross-fitted: each row is scored by a model that was
+fitted on the other folds.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def is_fitted(estimator: Any) -> bool:
 
 
 def _check_columns(estimator: Any, X: Any, reset: bool = True) -> None:
-    """Check that X is a table with the columns of `fit`; the model inside checks its values."""
+    """Check that X is a table with the columns of `fit`; the base model checks the values."""
     if len(getattr(X, "shape", ())) == 1:
         check_array(X)  # raises scikit-learn's sentence
     validate_data(estimator, X, reset=reset, skip_check_array=True)
@@ -70,14 +71,15 @@ def _check_columns(estimator: Any, X: Any, reset: bool = True) -> None:
 class LeafFeatures(TransformerMixin, BaseEstimator):
     """The leaves of a tree ensemble as columns: 1 if the row falls into the leaf, else 0.
 
-    A linear model on these columns has one coefficient per leaf, so it is the last layer of the ensemble.
+    A linear model on these columns has one coefficient per leaf, so it can replace the last layer of the
+    ensemble.
 
     Parameters
     ----------
     estimator : tree ensemble
         A forest, GradientBoosting or HistGradientBoosting of scikit-learn, or a model of LightGBM or XGBoost.
-        A fitted one is used unchanged. Another one is cloned and fitted on (X, y). `sklearn.base.clone`, and
-        so a grid search, makes every ensemble unfitted.
+        A fitted ensemble is used unchanged; one that is not fitted is cloned and fitted on (X, y). A grid
+        search calls `sklearn.base.clone`, so there the ensemble is always fitted again.
 
     Attributes
     ----------
@@ -157,8 +159,9 @@ def leaf_numbers(model: Any, X: Any) -> Ints:
 def _histogram_leaves(model: Any, X: Any) -> Array:
     """Return the leaves of a HistGradientBoosting model, which has no method for them.
 
-    Each tree predicts the value of the leaf. A copy of it whose values are the numbers of the nodes predicts
-    the leaf itself, with missing values and categories handled by scikit-learn.
+    A tree predicts the value of the leaf. In a copy of the tree, the value of each node is replaced by its
+    number, so that the copy predicts the number of the leaf. scikit-learn handles missing values and
+    categories.
     """
     X = model._preprocess_X(X, reset=False)
     found = []
@@ -193,13 +196,13 @@ class ScoreFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
     """The scores of a classifier as columns, cross-fitted on the rows that it learns from.
 
     `fit_transform`, which a pipeline calls on its training rows, scores each row by a clone that was fitted
-    on the other folds. `transform` scores new rows by the classifier fitted on all rows. It warns if it is
-    given the rows of `fit`, because those scores have seen their labels.
+    on the other folds. `transform` scores new rows by the classifier fitted on all rows. It warns if it gets
+    the rows of `fit`, because the classifier was fitted on their labels.
 
     Parameters
     ----------
     estimator : classifier
-        With `decision_function` or `predict_proba`. It is cloned.
+        It has `decision_function` or `predict_proba`, and is cloned.
     cv : int or splitter
         The folds, as in scikit-learn.
 
@@ -258,7 +261,7 @@ class ScoreFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
 
 def cross_fitted(estimator: Any, X: Any, y: Any, cv: Any) -> Floats:
-    """Return scores of rows that their model has not seen, (n, 1) or (n, number of classes)."""
+    """Score each row by a model fitted on other rows; return (n, 1) or (n, number of classes)."""
     if hasattr(estimator, "decision_function"):
         scores = np.asarray(cross_val_predict(estimator, X, y, cv=cv, method="decision_function"))
     else:
@@ -294,22 +297,23 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         f(x) = a s(x) + w'c(x) + b
 
     with the score s of the base model and columns c. `head` fits (a, w, b), neutral to the viewpoint; its
-    certificate is about this convex problem with s and c fixed. The base model is not certified. The head
-    sees the group only if X contains it.
+    certificate is about this problem with s and c fixed. The base model is not certified. Predictions use
+    the group only if X contains it.
 
     Parameters
     ----------
     estimator : classifier
-        The base model, fitted or not. A fitted one is kept and scores new rows; clones of it score the
-        training rows.
+        The base model, fitted or not. It scores new rows, and clones of it score the training rows. A fitted
+        model is kept unchanged.
     head : classifier, optional
         A neutral classifier; by default NERMClassifier(loss="logistic", surrogate="hinge", limit=0.02).
     columns : transformer or None
         c(x). By default the columns of X: numbers scaled, categories one-hot. `LeafFeatures(model)` and
         splines of scikit-learn are others.
     cv : int, splitter or "unseen"
-        Folds for the scores of training rows. "unseen" states that the fitted base model has not seen these
-        rows, so that it scores them itself. It is refused if it fits them much better than its clones do.
+        Folds for the scores of training rows. "unseen" states that the fitted base model was fitted on other
+        rows; then it scores the training rows itself. An error is raised if it fits them much better than its
+        clones do.
 
     Attributes
     ----------
@@ -356,9 +360,10 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit_head(self, X: Any, y: Any, matrix: Any, viewpoint: Any) -> None:
         """Fit the head within the limit on its own columns and, if possible, on the scores of the base model.
 
-        The base model has seen the labels of these rows, so its scores differ from the cross-fitted ones. If
-        they exceed the limit, heads are fitted within smaller limits, down to a tenth of it. If all of them
-        exceed it, the base model overfits, and the first head is kept.
+        The base model may have been fitted on these rows, so its scores differ from the cross-fitted ones. If
+        the head exceeds the limit on its scores, heads with smaller limits are fitted, down to about a tenth
+        of the limit. If all of them exceed it, the base model overfits, and the first head is kept. With more
+        than two classes or several neutrality terms only the cross-fitted scores are used.
         """
         plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
         self.head_ = first = clone(plain).fit(matrix, y, viewpoint=viewpoint)
@@ -384,11 +389,12 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self.head_ = first
 
     def _unseen(self, X: Any, y: Any, known: bool) -> Floats:
-        """Return the base model's own scores; raise an error if they seem to have seen the labels.
+        """Return the base model's scores; raise an error if it seems fitted on these rows.
 
-        The rows are halved; two clones score the half that they were not fitted on. If the base model has a
-        smaller error rate than the clones by four standard errors of the paired difference, and by 0.02, it
-        knows labels of these rows or has learned from far more rows.
+        The rows are halved, and two clones score the half that they were not fitted on. The error is raised
+        if the error rate of the base model is smaller than that of the clones by more than 0.02 and by more
+        than four standard errors of the paired difference. Then the base model was fitted on some of these
+        rows, or on many more rows.
         """
         if self.cv != "unseen" or not known:
             got = repr(self.cv) if self.cv != "unseen" else "'unseen' and a base model that is not fitted"
@@ -456,16 +462,16 @@ def neutral_head(
     columns: Any = "input",
     **options: Any,
 ) -> NeutralHead:
-    """Return a neutral classifier with a fitted model inside: a certified last layer on its scores.
+    """Fit a certified neutral last layer on the scores of a fitted model.
 
     Parameters
     ----------
     model : fitted classifier
         The base model. It is kept unchanged, and clones of it score the rows below.
     X, y, viewpoint
-        The rows to learn the head from: X as the model takes it, without the viewpoint.
+        The training rows of the head; X has the columns that the model was fitted on, without the viewpoint.
     limit : float
-        Upper limit on the measure on these rows.
+        Upper limit on the measure on these rows, by default of the difference of positive rates.
     cv : int, splitter or "unseen", optional
         As in `NeutralHead`; by default 5 folds, and 2 from 20,000 rows on.
     columns

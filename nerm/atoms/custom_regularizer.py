@@ -1,4 +1,4 @@
-"""Regularizers defined by the user: one cvxpy expression, read as squares and norms of linear maps of w."""
+"""Regularizers defined by the user: a cvxpy expression, read as squares and norms of linear maps of w."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ class CustomRegularizer(Regularizer):
 def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:
     """Make a regularizer from one cvxpy expression.
 
-    Weighted sums of l1, l2 and l-infinity norms and of squares of linear functions of w are recognised, and
-    nerm's own interior-point solver takes them. Everything else goes to a cvxpy solver.
+    nerm's own interior-point solver supports weighted sums of l1, l2 and l-infinity norms and of squares of
+    linear functions of w. A solver of cvxpy solves all other expressions.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:
     Returns
     -------
     Regularizer
-        The expression is checked here for d = 6 if it accepts that length, and for the number of columns when
-        it is bound to data.
+        The expression is checked at once for d = 6, if it accepts that length, and for the number of columns
+        when it is bound to data.
 
     Examples
     --------
@@ -130,9 +130,10 @@ def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """G weighted norms or squares of `size` rows of a linear map each, and the entry to which each belongs.
+    """G weighted norms or half squares, each of `size` consecutive rows of a linear map of w.
 
-    `order` is 2, inf, or 0 for half a square.
+    `order` is 2 or inf for a norm, and 0 for half the squared l2 norm. `entry` is the entry of the expression
+    to which each of them belongs, (G,).
     """
 
     order: float

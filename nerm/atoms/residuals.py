@@ -33,7 +33,7 @@ class ResidualFunction(MarginFunction):
 
 @dataclass(frozen=True)
 class SquaredError(ResidualFunction):
-    """phi(r) = r^2; phi*(u) = u^2 / 4. The optimum is the conditional mean of y.
+    """phi(r) = r^2; phi*(u) = u^2 / 4. Its risk is smallest at the conditional mean of y.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class SquaredError(ResidualFunction):
 
 @dataclass(frozen=True)
 class AbsoluteError(ResidualFunction):
-    """phi(r) = `|r|`; phi*(u) = 0 on [-1, 1]. The optimum is the conditional median of y.
+    """phi(r) = `|r|`; phi*(u) = 0 on [-1, 1]. Its risk is smallest at the conditional median of y.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class HuberError(ResidualFunction):
     Parameters
     ----------
     delta : float
-        Positive: residuals beyond it count linearly.
+        Positive. Beyond it the loss is linear.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class HuberError(ResidualFunction):
 class PinballError(ResidualFunction):
     """phi(r) = max(tau r, (tau - 1) r); phi*(u) = 0 on [tau - 1, tau].
 
-    The optimum is the conditional quantile of y at the level tau (Koenker and Bassett 1978).
+    Its risk is smallest at the conditional quantile of y at level tau (Koenker and Bassett 1978).
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ class EpsilonInsensitive(ResidualFunction):
     Parameters
     ----------
     eps : float
-        At least 0: smaller residuals cost nothing.
+        At least 0. The loss of residuals up to `eps` is 0.
 
     Examples
     --------
@@ -166,7 +166,7 @@ class CustomResidualFunction(ResidualFunction, CustomMarginFunction):
 
 
 def residual_function(expression: Callable[[Any], Any], *, name: str = "phi") -> ResidualFunction:
-    """Make a residual function from a convex cvxpy expression of r = y - f(x): the formula is enough.
+    """Make a residual function from a convex cvxpy expression of r = y - f(x).
 
     Values, slopes, kinks, conjugate and prox are derived from the formula, as for `nerm.margin_function`.
 

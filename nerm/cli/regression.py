@@ -1,4 +1,4 @@
-"""The commands on a table whose target is a number: `fit`, `tradeoff` and `audit` of a regression."""
+"""The commands `fit`, `tradeoff` and `audit` for a table whose target is a number (regression)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ SHARES = (*(10 * limit for limit in LIMITS), LIMITS[1], 0.0)  # limits in standa
 
 
 def or_regression(run: Callable[[], int], otherwise: Callable[[], int], task: str) -> int:
-    """Run a command for classes; if the target is a number of many values, run that for a regression."""
+    """Run a command as classification, or as regression if the target is a number with many values.
+
+    With task="auto" classification is tried first; if the target has more than two values and is a number,
+    the regression is run.
+    """
     if task == "regression":
         return otherwise()
     try:
@@ -40,13 +44,13 @@ def or_regression(run: Callable[[], int], otherwise: Callable[[], int], task: st
 
 
 class NotANumberError(InvalidInputError):
-    """Raised if a target is not read as a number."""
+    """Raised if a target cannot be read as a number, or has too few different numbers."""
 
 
 def real_task(path: str, options: dict[str, Any]) -> tuple[TableTask, Floats, tuple[str, ...]]:
     """Read a table with a real target; return the task, y of its rows, and the words for "missing".
 
-    Inputs and groups are found as for classes, with the target cut at its median.
+    Inputs and groups are determined as in classification, with the target split at its median.
     """
     missing = (*nerm.tables.values.MISSING, *options["missing"])
     table, target = nerm.tables.read_table(path, **shared.reading_of(options)), options["target"]
@@ -79,7 +83,7 @@ def viewpoint_of(task: TableTask) -> Any:
 
 
 def measured(y: Floats, f: Floats, groups: dict[str, Any]) -> dict[str, float]:
-    """Return quality and neutrality of predictions; with several viewpoints, the largest measure."""
+    """Return errors and neutrality measures of predictions; of several viewpoints, the largest measure."""
     found = {
         "rmse": float(np.sqrt(np.mean((y - f) ** 2))),
         "mean_absolute_error": float(np.abs(y - f).mean()),
@@ -100,7 +104,7 @@ def study(
 ) -> tuple[list[Any], pd.DataFrame, Any]:
     """Fit a model without a limit and one per limit, and measure each on held-out rows.
 
-    Limits that are not `given` are `shares` of the standard deviation of y.
+    If no limits are `given`, they are `shares` times the standard deviation of y.
     """
     import pandas as pd
 
@@ -138,7 +142,7 @@ def study(
 
 
 def fit(console: Console, data: str, out: str | None, options: dict[str, Any]) -> int:
-    """Fit a neutral regressor to a table, beside the model without a limit."""
+    """Fit a neutral regressor to a table, and a model without a limit to compare with."""
     given = None if options["limit"] is None else [options["limit"]]
     return _told(console, study(console, data, options, given, SHARES[3:4]), out)
 
@@ -149,7 +153,7 @@ def tradeoff(console: Console, data: str, save: str | None, options: dict[str, A
 
 
 def _told(console: Console, found: tuple[list[Any], pd.DataFrame, Any], path: str | None) -> int:
-    """Save the model within the last limit, and print the measures of all."""
+    """Save the model with the last limit, and print the measures of all models."""
     models, table, facts = found
     if path is not None:
         models[-1].save(path)
@@ -172,5 +176,5 @@ def audit(console: Console, data: str, options: dict[str, Any]) -> int:
 
 
 def _shown(found: pd.DataFrame) -> str:
-    """Return a table of measures as text; the mean difference and KS are between the groups."""
+    """Return a table of measures as text."""
     return found.to_string(index=False, float_format=lambda x: f"{x:.4g}")

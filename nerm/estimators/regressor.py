@@ -1,4 +1,4 @@
-"""The regressor `NeutralRegressor`: a real target, and predictions that do not follow a viewpoint."""
+"""The regressor `NeutralRegressor`: a real target, and predictions that are neutral to a viewpoint."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
 
         min  (1/S) sum_i s_i phi(y_i - f_i) + lam Omega(f) + eta max_+- (1/S) sum_i s_i u_i psi(+- v_i f_i)
 
-    Here s_i are the sample weights, S = sum_i s_i, v_i is the viewpoint (centred, if it is a real number) and
+    Here s_i are the sample weights, S = sum_i s_i, v_i is the viewpoint (centred if it is real-valued) and
     u_i are the neutrality weights. With the surrogate psi = `Identity` and balanced weights the neutrality
-    term is half of the difference between the mean predictions of two groups.
+    term is half of the absolute difference between the mean predictions of two groups.
 
     Parameters
     ----------
@@ -61,16 +61,18 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         The neutrality weights: "balanced", "uniform", or "conditional" (balanced within quantile bins of y).
     limit : float, optional
         The largest absolute value of `measure` on the training rows; eta is not used then. A limit on
-        "mean_difference" is a convex constraint, so the model is the certified optimum among all within the
-        limit. The other measures are met by a search over such a constraint.
+        "mean_difference" is a convex constraint, so the model is the certified optimum among all models
+        within the limit. For "correlation" and "ks_distance" a search tightens a convex constraint, on the
+        covariance or on the differences of the group means, until the measure is within the limit.
     measure : str
         "mean_difference", "correlation" or "ks_distance" (`nerm.metrics`).
     quantiles : int or sequence of float, optional
         The quantile groups of a real-valued viewpoint, for a limit on "mean_difference" or "ks_distance".
     confidence : float, optional
-        The probability with which the measure is within the limit on *new* rows, proved on a hold-out: by
-        Hoeffding's inequality for "mean_difference" (predictions are clipped to the range of y), by that of
-        Dvoretzky, Kiefer and Wolfowitz for "ks_distance". If it cannot be proved, `NoPromiseError` is raised.
+        The probability with which the measure is within the limit on *new* rows. It is proved on held-out
+        rows: by Hoeffding's inequality for "mean_difference", with predictions clipped to the range of y, and
+        by the Dvoretzky-Kiefer-Wolfowitz inequality for "ks_distance". `NoPromiseError` is raised if it
+        cannot be proved. It needs groups, and a limit on one of these two measures.
 
     Attributes
     ----------
@@ -227,7 +229,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         return found
 
     def _measured(self, rows: TrainingRows, scores: Floats) -> float:
-        """Return the measure of scores, the largest over all viewpoints; with its sign if there is one."""
+        """Return the measure of scores with its sign, of the viewpoint where it is largest in size."""
         if self.measure == "correlation":
             views: Any = rows.viewpoints.values()
         else:
@@ -277,7 +279,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
     def _searched(
         self, rows: TrainingRows, limit: float, solved: Callable[[float], tuple[Solution, float]]
     ) -> tuple[Solution, float]:
-        """Search for the loosest convex limit whose solution is within the limit on the measure."""
+        """Bisect for a large convex limit whose solution is within the limit on the measure."""
         limited = self._limited(rows, 0.0)
         plain = replace(limited, objective=Objective(limited.objective.terms), blocks=limited.blocks[:1])
         scores = SolverPool(self.solver, self.verbose).solve(plain, self.tol).training_scores()

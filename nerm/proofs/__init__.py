@@ -1,4 +1,4 @@
-"""Prove statements from certified solves: the trade-off curve, changed rows, derivatives of a solution."""
+"""Bounds from certified solves: trade-off curves, changes of rows, and derivatives of a solution."""
 
 from nerm.proofs.changes import ChangeBound
 from nerm.proofs.frontier import Frontier, Placement

@@ -1,30 +1,32 @@
-"""What can change if rows are deleted, added or weighted differently: bounds with a proof.
+"""Bound the change of the optimum if rows are deleted, added or reweighted.
 
-Let P be the objective of the changed problem, (w*, b*) its optimum, (w, b) any hypothesis with objective P_1,
-and D a dual bound of multipliers with weighted duals c and q = (1/n) sum_i c_i x_i. Let mu be the weight of
-1/2 ||w||^2 in P.
+Let P be the objective of the changed problem, (w*, b*) its optimum with value P*, and (w, b) any hypothesis
+with value P_1. Let D be the dual bound of multipliers with weighted dual variables c, q = (1/n) sum_i c_i
+x_i, and mu the weight of 1/2 ||w||^2 in P.
 
 *Coefficients.* P - (mu/2) ||w||^2 is convex, so P_1 - P* >= (mu/2) ||w - w*||^2. If the regularizer is
 (mu/2) ||w||^2 alone, the Fenchel-Young inequality for every row and sum_i c_i = 0 give
-P* >= D + (mu/2) ||w* - q/mu||^2. The sum of both is a ball::
+P* >= D + (mu/2) ||w* - q/mu||^2. The sum of both inequalities is a ball::
 
     ||w* - (w + q/mu) / 2||^2 <= (P_1 - D) / mu - ||w - q/mu||^2 / 4
 
-*Intercept.* P is not strongly convex in b. Let c be the weighted duals of the slopes at the scores
-f_i + delta, and let R be the objective without Omega, with fixed theta (so that R is not larger). R is
-convex, so R(w*, b*) >= R(f + delta) - (1/n) sum_i c_i (f*_i - f_i - delta). For any vector a put
+*Intercept.* P is not strongly convex in b. Let c now be the weighted dual variables from the slopes at the
+scores f_i + delta. Let R be the objective without Omega and with theta fixed, which makes it at most as
+large. R is convex, so R(w*, b*) >= R(f + delta) - (1/n) sum_i c_i (f*_i - f_i - delta). For any vector a put
 t = b + a.w and m = (1/n) sum_i c_i; then b* = t* - a.w*, and by the definition of the conjugate::
 
     P_1 >= P* >= R(f + delta) + (1/n) sum_i c_i (f_i + delta) - Omega*(q - m a) - m t*
 
-For delta > 0 the slopes are larger, m < 0, and the line bounds t* from above; for delta < 0 from below. The
-vector a is the mean of the rows, weighted by the difference of the two c; so q - m a hardly depends on delta.
+For delta > 0 the slopes are larger, so m < 0, and the inequality bounds t* from above; for delta < 0 it
+bounds t* from below. The vector a is the mean of the rows, weighted by the difference of the two vectors c;
+then q - m a hardly depends on delta.
 
-*Scores.* f*(x) = w*.(x - a) + t* lies in the interval of t* plus the ball's centre times x - a, plus or
-minus the radius times ||x - a||. With a kernel all products are those of its function space.
+*Scores.* f*(x) = w*.(x - a) + t*. Its first part differs from (centre of the ball).(x - a) by at most the
+radius times ||x - a||, and t* lies in its interval. With a kernel, all inner products are those of its
+reproducing kernel Hilbert space.
 
-The pair (w, b), c is the unchanged solution or the solution after Newton steps (`Linearization.step`); both
-are certified by `nerm.certify`, and the better values P_1 and D are used.
+Hypothesis and multipliers are those of the unchanged solution, or those after Newton steps
+(`Linearization.step`). `nerm.certify` certifies both, and the smaller P_1 and the larger D are used.
 """
 
 from __future__ import annotations
@@ -66,11 +68,13 @@ class ChangeBound:
     problem : Problem
         The changed problem. Deleted rows stay in it with weight 0.
     certificate : Certificate
-        Of the unchanged hypothesis for the changed problem: its gap bounds how much better the optimum is.
+        The certificate of the unchanged hypothesis on the changed problem. Its gap bounds the decrease of the
+        objective from this hypothesis to the new optimum.
     estimate : (coef, intercept)
         The best hypothesis that was computed for the changed problem.
     centre, radius
-        The optimal coefficients are within `radius` of `centre`; infinite without a squared l2 regularizer.
+        The optimal coefficients are within `radius` of `centre`. The radius is infinite without a squared l2
+        term in the regularizer.
 
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)
@@ -99,7 +103,7 @@ class ChangeBound:
 
     @property
     def coefficients(self) -> float:
-        """A bound on the norm of the change of w, in the function space of the kernel if there is one."""
+        """A bound on the norm of the change of w; with a kernel, the norm of its Hilbert space."""
         moved = self.problem.hypothesis.squared_norm(self.centre - self._old[0])
         return float(np.sqrt(moved)) + self.radius
 
@@ -138,7 +142,7 @@ class ChangeBound:
         return middle + low - self.radius * spread, middle + high + self.radius * spread
 
     def decisions(self, X: Any = None) -> int:
-        """Return at most how many predictions for X differ between the two models.
+        """Return a bound on the number of predictions for X that differ between the two models.
 
         By default X are the rows of the problem. A threshold of the solution applies to both models.
         """
@@ -181,7 +185,7 @@ class ChangeBound:
         return a, ends[0], ends[1]
 
     def update(self, tol: float = 1e-6) -> Solution:
-        """Return the solution of the changed problem: Newton steps from the estimate, else a new solve."""
+        """Solve the changed problem by Newton steps from the estimate, or by a new solve if they fail."""
         pair, gap = (*self.estimate, self.multipliers), np.inf
         stats = Stats("newton", reason="started from the solution before the change")
         while (found := certify_answer(self.problem, Answer(*pair), tol, stats)).certificate.gap < gap / 2:

@@ -2,10 +2,11 @@
 
 A solve at weight eta has a dual bound D, so P(f) + eta C(f) >= D for *every* hypothesis f. The outer curve is
 the largest of these bounds, max_j D_j - eta_j c, as a function of c. The inner curve is the lower convex hull
-of the points (C(f_j), P(f_j)): P and C are convex, so a mixture s f_1 + (1 - s) f_2 lies on or below the
-chord. No hypothesis lies below the outer curve, and every point above the inner curve is attained.
+of the points (C(f_j), P(f_j)). P and C are convex, so the mixture s f_1 + (1 - s) f_2 of two hypotheses has
+values on or below the chord between their points. So no hypothesis lies below the outer curve, and for every
+point of the inner curve there is a mixture with at most these values of C and P.
 
-Both curves are relaxed risks on the training rows. They say nothing about counted decisions or new rows.
+Both curves are about relaxed risks on the training rows, not about counts of decisions or new rows.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ def frontier(
 
     Let p(eta) be the optimum of P + eta C, a concave function. Solves at eta_j bound it from below by linear
     interpolation of the D_j, and evaluated points bound it from above by min_j P_j + eta C_j. The points are
-    the solutions and the mixtures of adjacent solutions with equal shares. The next solve is where the two
-    bounds are farthest apart, relative to the extents of the curve (`Frontier.gap`).
+    the solutions and the midpoints of adjacent solutions. The next solve is in the interval of weights where
+    the two bounds differ most, relative to the ranges of P and C (`Frontier.gap`, `Frontier.next_solve`).
     """
     tol = as_positive(tol, "tol")
     base = problem.with_neutrality(1.0)
@@ -158,13 +159,13 @@ class Placement:
     Attributes
     ----------
     risk, neutrality : float
-        P and C of the model. For scores without coefficients Omega is unknown, and P is the risk alone.
+        P and C of the model. If only scores are known, Omega is unknown, and P is the risk without Omega.
     verdict : {"improvable", "undecided", "refuted"}
         "improvable": `better` has at most this neutrality and a smaller P. "undecided": the model is between
         the curves. "refuted": no hypothesis of the class has such values.
     margin : float
-        Improvable: P of the model minus P of `better`. Otherwise: P of the model minus the outer curve, which
-        is the most that any hypothesis of the class with at most this C can improve on P.
+        If "improvable", P of the model minus P of `better`. Otherwise P of the model minus the outer curve:
+        no hypothesis of the class with at most this C has a P smaller by more than `margin`.
     better : Solution or None
         The better hypothesis.
 
@@ -197,13 +198,14 @@ class Frontier:
     tol : float
         The target of `gap`.
     solutions : tuple of Solution
-        The certified solves, in the order of eta.
+        The certified solves, by increasing eta.
     floor : float
         A lower bound on C of every hypothesis.
     others : tuple of Point
-        The other evaluated hypotheses: mixtures, and if `whole` first f = 0, which attains the smallest C.
+        The other evaluated hypotheses: mixtures of solutions. If `whole`, the first is f = 0, which has the
+        smallest C.
     whole : bool
-        Whether the curve has all weights eta >= 0, and not only those of a given range.
+        Whether the curve covers all weights eta >= 0, not only those of a given range.
 
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)
@@ -240,7 +242,7 @@ class Frontier:
 
     @property
     def _small(self) -> Problem:
-        """The problem, or that on the sample of the rows in chunks."""
+        """The problem; for rows in chunks, the problem on a sample of the rows."""
         return self.problem.sample if isinstance(self.problem, ChunkedProblem) else self.problem
 
     @cached_property
@@ -304,21 +306,23 @@ class Frontier:
 
     @property
     def gap(self) -> float:
-        """The width of the band between the two curves, relative to the extents of the curve.
+        """The width of the band between the two curves, relative to the ranges of P and C.
 
-        For every hypothesis f of the class there is a mixture of solutions whose C and P exceed C(f) and P(f)
-        by at most `gap` times the range of C and of P over the solves. With a finite `eta_range` less is
-        proved: for each eta in it, P + eta C of some mixture exceeds the optimum by at most `gap` times
-        (range of P + eta times range of C). If rounding hides the difference, `gap` stays above `tol`.
+        For every hypothesis f of the class there is a mixture of solutions whose C exceeds C(f) by at most
+        `gap` times the range of C over the solves, and whose P exceeds P(f) by at most `gap` times the range
+        of P. With a given `eta_range` less is proved: for each eta in it, P + eta C of some mixture exceeds
+        the optimum by at most `gap` times (range of P + eta times range of C). If rounding errors are larger
+        than the target, `gap` stays above `tol`.
         """
         return self._widest()[0]
 
     def next_solve(self) -> tuple[float, list[Any]]:
         """Return the weight eta of the next solve, and the hypotheses at the ends of its interval.
 
-        The interval between two solved weights is the one in which the band is widest, and eta is the slope
-        of the chord between its ends; if no atom has a kink, eta is the geometric mean of this slope and of
-        the weight where the band is widest. Beyond the largest weight, the second end is f = 0.
+        Let [eta_1, eta_2] be the interval of solved weights that contains the weight where the band is
+        widest. The next weight is minus the slope of the chord between the points of its two solutions. If no
+        atom has a kink, it is the geometric mean of this number and the weight where the band is widest. If
+        the band is widest beyond the largest solved weight, f = 0 takes the place of the second solution.
         """
         eta = self._widest()[1]
         right = int(np.searchsorted(self.etas, eta))
@@ -339,16 +343,16 @@ class Frontier:
         """Return whether it is proved that no hypothesis has P <= `risk` and C <= `neutrality`.
 
         P = R_n + Omega and C are relaxed risks on the training rows, and the proof is about the hypotheses of
-        this problem only. False means: not refuted by these solves.
+        this problem only. False means that these solves do not refute it.
         """
         return bool(self.outer(as_finite(neutrality, "neutrality")) > as_finite(risk, "risk"))
 
     def find(self, *, neutrality: float) -> Solution:
         """Return a hypothesis with C <= `neutrality` and a small P, certified.
 
-        It is a mixture of the hypotheses at two adjacent vertices of the inner curve. The `problem` of the
-        returned solution has the slope of this chord as eta, and its certificate bounds P + eta C; it has no
-        multipliers.
+        It is a mixture of the hypotheses at two adjacent vertices of the inner curve. The eta of the returned
+        solution's `problem` is minus the slope of the chord between them. The certificate is about P + eta C.
+        The solution has no multipliers.
         """
         limit = as_finite(neutrality, "neutrality")
         c, p = self.inner.T

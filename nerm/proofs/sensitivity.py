@@ -1,14 +1,15 @@
 """Derivatives of a solution, from its optimality conditions linearised at the active kinks.
 
-Let z = (w, b), c_i the scores' coordinates F_i = (x_i, 1), and P the objective. At a solution each row is
-either at a kink of one of its blocks, with the multiplier strictly inside its interval (*active*), or its
-blocks are smooth at its margins. A change dp of a parameter keeps the scores of the active rows, keeps
-C+ = C- of the terms with theta in (0, 1), and keeps the gradient zero::
+Let P be the objective, z = (w, b) and F_i = (x_i, 1), so that row i has the score F_i z. A row is *active* if
+it is at a kink of one of its blocks and its multiplier gamma_i is strictly inside its interval. At all other
+rows the blocks must be smooth. If a parameter changes by dp, the scores of the active rows (F_A) stay the
+same, C+ = C- still holds for the terms with theta in (0, 1), and the gradient stays zero::
 
     H dz + F_A' dgamma + G dtheta = -g dp,    F_A dz = 0,    G' dz = -r dp
 
-H is the curvature of P, G the gradients of eta (C+ - C-), g and r the derivatives of the gradient of P and of
-eta (C+ - C-) by the parameter. A coefficient at 0 that a norm holds there is a further equation dw_j = 0.
+H is the Hessian of P without the active rows. G has the gradients of eta (C+ - C-). g and r are the
+derivatives of the gradient of P and of eta (C+ - C-) by the parameter. A coefficient that the l1 norm keeps
+at 0 adds the equation dw_j = 0.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ PARAMETERS = ("eta", "lam", "sample_weight")
 class Linearization:
     """The optimality conditions of a problem, linearised at a hypothesis with multipliers.
 
-    `width` is the accuracy of the hypothesis: a margin closer to a kink counts as on it, and a multiplier
-    closer to an end of its interval (relative to its length) counts as at the end. If both are so close, the
-    row is `weak`: its side of the kink is not known.
+    `width` is the accuracy of the hypothesis. A margin within `width` of a kink may be at the kink, and a
+    multiplier within `width` of an end of its interval (relative to the length) may be at the end. If both
+    hold, the row is `weak`: it is not known on which side of the kink it is.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class Linearization:
         self.rests = np.array(rests)
 
     def _regularize(self) -> None:
-        """Find the gradient and the curvature of Omega, and the coefficients that the l1 norm holds at 0."""
+        """Find the gradient and the curvature of Omega, and the coefficients that the l1 norm keeps at 0."""
         parts = parts_of(self.problem.regularizers)
         if not all(isinstance(atom, SquaredL2 | L1) for _, atom in parts):
             must = "derivatives need SquaredL2, L1 or ElasticNet as regularizer"
@@ -138,7 +139,7 @@ class Linearization:
         self.gradient = sum((weight * self.slope(atom) for weight, atom in parts), start=np.zeros(d))
 
     def slope(self, omega: Regularizer) -> Floats:
-        """Return the gradient of a regularizer, (d,); 0 for the coefficients that are held at 0."""
+        """Return the gradient of a regularizer, (d,); 0 for the coefficients that are kept at 0."""
         slopes = [
             (share, self.w if isinstance(atom, SquaredL2) else np.sign(self.w))
             for share, atom in omega.parts(len(self.w))
@@ -219,7 +220,7 @@ class Linearization:
         return dz[:d], level - self.offset @ dz[:d]
 
     def check(self, dz: Floats) -> None:
-        """Raise `Degenerate` if a weak row, or a weak tie or coefficient, moves along dz, (size, k)."""
+        """Raise `Degenerate` if dz, (size, k), changes a weak row, coefficient or tie C+ = C-."""
         weak = np.flatnonzero(self.weak & ~self.active)
         moves = np.vstack([self.rows(weak), np.array(self.loose).reshape(-1, self.size)])
         moving = np.any(np.abs(moves @ dz) > 1e-7 * (np.abs(moves) @ np.abs(dz)), axis=1)
@@ -259,8 +260,8 @@ class Linearization:
 class Sensitivity:
     """The derivative of a solution by one parameter, from `Solution.sensitivity`.
 
-    For "sample_weight" every array has a last axis of length n, one entry per row: its influence. The
-    property `scores` is the derivative of the training scores.
+    For "sample_weight" every array has a last axis of length n: the influence of each row. The property
+    `scores` is the derivative of the training scores.
 
     Attributes
     ----------
@@ -273,7 +274,8 @@ class Sensitivity:
     residual : float
         The residual of the linear system, relative to its right-hand side.
 
-    With one row x = 1, y = 1 and the loss (1 - w)^2 the optimum is w = 2 / (2 + lam):
+    With the rows x = 1, y = 1 and x = -1, y = -1, the objective is (1 - w)^2 + lam/2 w^2, and its optimum is
+    w = 2 / (2 + lam):
 
     >>> import nerm
     >>> objective = nerm.Risk(nerm.Squared()) + 2.0 * nerm.SquaredL2()
