@@ -149,11 +149,11 @@ CASES = [
     (lambda: fit(model=NeutralSVC(tol=0)), "'tol' must be a finite positive number. Got 0."),
     (
         lambda: fit(model=NeutralSVC(weights="fair")),
-        "'weights' must be one of 'balanced', 'equal_opportunity', 'predictive_equality', 'uniform'.",
+        "'weights' must be one of 'balanced', 'conditional', 'equal_opportunity', 'predictive_equality', 'uniform'.",
     ),
     (
         lambda: fit(model=NeutralSVC(weights=np.ones(20))),
-        "'weights' must be one of 'balanced', 'equal_opportunity', 'pre",
+        "'weights' must be one of 'balanced', 'conditional', 'equal_opportunity', 'pre",
     ),
     (lambda: fit(model=NeutralSVC(kernel="rbg")), "'kernel' must be one of 'linear', "),
     (

@@ -67,7 +67,7 @@ def test_an_array_passes_through_checked():
 def test_bad_input_is_named():
     with pytest.raises(
         UnknownNameError,
-        match=r"'balanced', 'equal_opportunity', 'predictive_equality', 'uniform'. Got 'parity'",
+        match=r"'balanced', 'conditional', 'equal_opportunity', 'predictive_equality', 'uniform'. Got 'parity'",
     ):
         resolve("parity", None, [1, -1])
     with pytest.raises(InvalidInputError, match=r"'viewpoint' must be finite. Got nan at index 1"):
