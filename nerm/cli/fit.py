@@ -39,6 +39,9 @@ def fit(
     error tell it. The viewpoint is not an input unless you ask. A quarter of the rows is held out to
     measure; the saved model is the one that was measured, and the one that --report shows among other levels.
 
+    With --features splines numbers enter as curves; with trees the score of boosted trees is a further
+    column: the optimum of the last layer is certified, the trees inside are not.
+
     A target of many numbers makes it a regression, which --task can state: the limit is then on the
     difference of the mean predictions, in units of the target.
 
@@ -48,6 +51,7 @@ def fit(
       nerm fit people.csv --target income --viewpoint sex --positive '>50K' --limit 0.05 --bounds
       nerm fit people.csv --target income --viewpoint sex,race --confidence 0.95 --limit 0.1
       nerm fit people.csv --target income --viewpoint sex --eta 0.5
+      nerm fit people.csv --target income --viewpoint sex --features trees --out model.nerm
       nerm fit pets.csv --columns age,kind,place,adopted --target adopted --viewpoint kind
       nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
     """
@@ -266,6 +270,7 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
     solution, promise = model.solution, getattr(model.classifier, "promise_", None)
     stats, gap = solution.stats, solution.certificate.relative_gap
     stationary = "a stationary point, each step certified"
+    part = "" if study.recipe.trees is None else " of the last layer; the trees are not certified"
     warning = f"{point.collapse} Not recommended: {nerm.report.fitting.ADVICE}."
     return {
         "asked": asdict(model.level),
@@ -285,7 +290,7 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
         "solver": stats.solver,
         "status": solution.status.value,
         "relative_gap": gap,
-        "certified": f"certified relative gap {gap:.1e}" if isfinite(gap) else stationary,
+        "certified": (f"certified relative gap {gap:.1e}" if isfinite(gap) else stationary) + part,
         "iterations": stats.iterations or 1,
         "seconds": stats.build_seconds + stats.solve_seconds + stats.certify_seconds,
         "measured_on": study.how_measured,
@@ -311,7 +316,8 @@ def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
 def _statements(study: nerm.report.Study) -> list[Any]:
     """Return every bound on the chosen model; with several terms, only the hold-out bounds."""
     point, delta = study.points[study.chosen], study.settings.delta
-    if len(point.task.terms) == 1 and point.model is not None:
+    theorems_hold = study.recipe.trees is None  # they need columns that do not depend on the labels
+    if len(point.task.terms) == 1 and point.model is not None and theorems_hold:
         holdout = (point.scores, point.task.v) if study.held_out else None
         return list(nerm.bounds.guarantee(point.model.facts(), delta=delta, holdout=holdout))
     return nerm.report.held_out_bounds(point.task, point.scores, delta) if study.held_out else []

@@ -107,6 +107,7 @@ LIMIT_HELP = f"How large the measure may be on the training rows.  [default: {CO
 PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
 MEASURE = Registered(lambda: list(measure_options()))
 WEIGHTS = Registered(lambda: sorted(nerm.weights.NAMES))
+FEATURES = click.Choice(["linear", "splines", "trees"])
 CLASS_WEIGHTS = click.Choice(["root", "balanced", "none"])
 seed_option = option("seed", "Seed of every random choice.", type=click.IntRange(0), default=0)
 task_option = option(
@@ -161,6 +162,7 @@ study_options = all_of(
     option("surrogate", "Surrogate of the neutrality term: hinge, logistic, ramp, ramp(2), …"),
     option("regularizer", "Also l1, elastic-net, …"),
     option("kernel", "Also rbf, poly."),
+    option("features", "Also curves of numbers, or a score of trees.", type=FEATURES, default="linear"),
     option("weights", "Of the neutrality term, with --eta.", type=WEIGHTS),
     option("class-weight", "balanced: classes count the same; root: its square roots.", type=CLASS_WEIGHTS),
     option("solver", "See: nerm solvers."),

@@ -112,8 +112,9 @@ def study(
 
     task, y, missing = real_task(data, options)
     unused = [name for name in ("report", "eta", "etas") if options.get(name)]
-    if unused or options.get("measure", "parity") != "parity":
-        must = "a regression has no --report, --figure, --bounds, --proof, --eta or --measure here"
+    trees = options["features"] == "trees"
+    if unused or trees or options.get("measure", "parity") != "parity":
+        must = "a regression has no --report, --figure, --bounds, --proof, --eta, --measure or trees here"
         raise InvalidInputError(must, "one of them", "Leave it out, or use nerm.NeutralRegressor in Python")
     limits = given or [float(f"{share * y.std():.3g}") for share in shares]
     if given is None:
@@ -121,9 +122,8 @@ def study(
         console.note(f"limits by default, {', '.join(map(str, shares))} standard deviations of y: {shown}")
     task = nerm.tables.survey(task, nominal=options["nominal"], numeric=options["numeric"], missing=missing)
     test = hold_out(task.strata, options.get("test") or 0.25, options["seed"])
-    recipe, notes = nerm.tables.learn_recipe(
-        task.table.rows(~test), task.inputs, missing=missing, kinds=task.kinds
-    )
+    more = {"missing": missing, "kinds": task.kinds, "splines": options["features"] == "splines"}
+    recipe, notes = nerm.tables.learn_recipe(task.table.rows(~test), task.inputs, **more)
     console.notes((*task.notes, *notes, f"{options['target']!r} is read as a number: a regression"))
     groups, X = viewpoint_of(task), recipe.transform(task.table)[0]
     train = {name: words[~test] for name, words in groups.items()}

@@ -24,11 +24,13 @@ from nerm.neutralize import Target
 from nerm.splitting import hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask
+from nerm.tables.trees import Trees, with_column
 from nerm.tables.values import MISSING
 from nerm.typing import Array, Bools, Matrix
 
 SMALL_TABLE = 4000  # largest number of rows for cross-validation, and for the comparison of surrogates
 ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
+TREES_NOTE = "certified is only the last layer, not the trees; they score training rows by cross-fitting"
 Progress = Callable[[str], None]
 
 
@@ -86,6 +88,9 @@ class Settings:
         have.
     missing
         The strings that mean "missing".
+    features
+        The columns of the models: "linear", the coded ones; "splines", with B-splines of the numbers;
+        "trees", with the score of boosted trees.
     """
 
     limits: tuple[float, ...] = LIMITS
@@ -106,6 +111,7 @@ class Settings:
     delta: float = COMMAND_LINE.delta
     budget: float = 0.03
     missing: tuple[str, ...] = MISSING
+    features: str = "linear"
 
     @property
     def aim(self) -> Metric:
@@ -191,11 +197,20 @@ class Training:
 
     @cached_property
     def coded(self) -> tuple[Recipe, Matrix, tuple[str, ...]]:
-        """The recipe, the coded rows, (n, d), and notes."""
-        table, inputs, missing = self.task.table, self.task.inputs, self.settings.missing
-        learned = table.rows(self.learned)
-        recipe, notes = learn_recipe(learned, inputs, missing=missing, kinds=self.task.kinds)
-        return recipe, recipe.transform(table)[0], notes
+        """The recipe, the coded rows, (n, d), and notes.
+
+        Trees score the rows on which they are learned by cross-fitting.
+        """
+        task, given, settings = self.task, self.learned, self.settings
+        more: dict[str, Any] = {"missing": settings.missing, "splines": settings.features == "splines"}
+        recipe, notes = learn_recipe(task.table.rows(given), task.inputs, kinds=task.kinds, **more)
+        X = recipe.transform(task.table)[0]
+        if settings.features != "trees":
+            return recipe, X, notes
+        trees, scores = Trees.learn(X[given], task.y[given], settings.seed)
+        column = trees.score(X)
+        column[given] = scores
+        return replace(recipe, trees=trees), with_column(X, column), (*notes, TREES_NOTE)
 
     def fit(self, level: Level, surrogate: Any = "auto", *, again: bool = True) -> FittedModel:
         """Fit a model on training rows at one level.

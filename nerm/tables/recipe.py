@@ -3,6 +3,7 @@
 - Numbers are centred and scaled. A missing number becomes the median; if training rows have missing values, a
   second column marks them.
 - A date becomes three numbers: year, month, and days since 1970.
+- With splines, B-splines of scikit-learn follow each number that has at least three different quartiles.
 - A nominal value becomes one 0/1 column per level. "missing" is a level if training rows have missing values.
 
 A recipe is saved as strings and numbers, never as code.
@@ -18,12 +19,14 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
+from sklearn.preprocessing import SplineTransformer
 
 from nerm.chunks.pieces import ChunkRows
 from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
+from nerm.tables.trees import Trees, with_column
 from nerm.tables.values import MISSING, ORDERS, date_orders, missing_in, positive_of, written
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
 
@@ -49,6 +52,9 @@ class Numeric:
         The kind of the column's values, as returned by `nerm.tables.roles.kind_of`.
     part
         The component of a date: "year", "month" or "days"; "" for numbers.
+    knots
+        The knots of cubic B-splines of the scaled number, which are further columns; none without splines.
+        Beyond the outer knots the B-splines are constant, so a linear model is linear there.
     """
 
     name: str
@@ -58,19 +64,26 @@ class Numeric:
     indicator: bool
     holds: str = NUMBERS
     part: str = ""
+    knots: tuple[float, ...] = ()
 
     @classmethod
-    def learn(cls, name: str, numbers: Floats, indicator: bool, holds: str, part: str) -> Self:
-        """Learn the coding of a column from its known numbers."""
+    def learn(
+        cls, name: str, numbers: Floats, indicator: bool, holds: str, part: str, splines: bool = False
+    ) -> Self:
+        """Learn the coding of a column from its known numbers; with `splines`, the quartiles are knots."""
         unit = float(np.abs(numbers).max()) or 1.0  # against overflow
         mean, scale = unit * float((numbers / unit).mean()), unit * float((numbers / unit).std())
-        return cls(name, mean, scale or 1.0, float(np.median(numbers)), indicator, holds, part)
+        scale = scale or 1.0
+        knots = np.unique(np.quantile((numbers - mean) / scale, np.linspace(0, 1, 5))).tolist()
+        knots = tuple(knots) if splines and len(knots) > 2 else ()
+        return cls(name, mean, scale, float(np.median(numbers)), indicator, holds, part, knots)
 
     @property
     def features(self) -> tuple[str, ...]:
         """The names of the coded columns."""
         own = f"{self.name} ({self.part})" if self.part else self.name
-        return (own, f"{self.name} {MISSING_LEVEL}") if self.indicator else (own,)
+        splines = [f"{own} (spline {k + 1})" for k in range(len(self.knots) + 1 if self.knots else 0)]
+        return (own, *splines, *[f"{self.name} {MISSING_LEVEL}"] * self.indicator)
 
     def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int, int]:
         """Return the coded column of a table, (n, features), how many values were guessed, and a doubt.
@@ -88,9 +101,14 @@ class Numeric:
         coded = (np.where(unknown, self.median, numbers) - self.mean) / self.scale
         known = table[self.name][~unknown].tolist()
         doubt = int(self.part == "days" and len(known) > 0 and date_orders(known) != [self.holds])
+        columns = [coded]
+        if self.knots:
+            knots = np.array(self.knots)[:, None]
+            splines = SplineTransformer(knots=knots, include_bias=False).fit(knots)
+            columns.append(splines.transform(coded[:, None]))
         if self.indicator:
-            return np.column_stack([coded, unknown]), 0, doubt
-        return coded[:, None], int(unknown.sum()), doubt
+            return np.column_stack([*columns, unknown]), 0, doubt
+        return np.column_stack(columns), int(unknown.sum()), doubt
 
     def said(self, guessed: int, doubt: int) -> Iterator[str]:
         """Yield notes that `guessed` missing values became the median, and on dates of another order."""
@@ -187,6 +205,8 @@ class Recipe:
         The strings that mean "missing".
     usual
         The decimal mark of most columns that Python's float() would misread; None if there were none.
+    trees
+        Boosted trees on the coded columns; their score is the last column.
 
     Examples
     --------
@@ -209,11 +229,13 @@ class Recipe:
     left_out: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = MISSING
     usual: str | None = None
+    trees: Trees | None = None
 
     @property
     def feature_names(self) -> list[str]:
         """The names of the coded columns."""
-        return [feature for column in self.columns for feature in column.features]
+        names = [feature for column in self.columns for feature in column.features]
+        return names if self.trees is None else [*names, "score of the trees"]
 
     def said(self, guessed: Ints) -> tuple[str, ...]:
         """Return notes on guessed values; `guessed` has their numbers by coding, as from `transform`."""
@@ -235,23 +257,28 @@ class Recipe:
         coded = [column.code(table, missing_in(table[column.name], self.missing)) for column in self.columns]
         matrix = sp.hstack([sp.csr_matrix(block) for block, *_ in coded], format="csr")
         sparse = 2 * matrix.nnz < matrix.shape[0] * matrix.shape[1]
-        return (matrix if sparse else matrix.toarray()), np.array([counts for _, *counts in coded])
+        matrix = matrix if sparse else matrix.toarray()
+        if self.trees is not None:
+            matrix = with_column(matrix, self.trees.score(matrix))
+        return matrix, np.array([counts for _, *counts in coded])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the recipe as plain data (strings, numbers, lists), from which `from_dict` restores it."""
+        """Return the recipe as plain data (strings, numbers, arrays), from which `from_dict` restores it."""
         columns = [{"kind": type(column).__name__, **asdict(column)} for column in self.columns]
         plain = {"columns": columns, "left_out": dict(self.left_out), "missing": list(self.missing)}
-        return plain | {"usual": self.usual}
+        return plain | {"usual": self.usual, "trees": None if self.trees is None else asdict(self.trees)}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the recipe that `to_dict` saved as `plain`."""
         columns = tuple(coding for column in plain["columns"] for coding in _restored(**column))
-        return cls(columns, dict(plain["left_out"]), tuple(plain["missing"]), plain.get("usual"))
+        trees = Trees(**plain["trees"]) if plain.get("trees") else None
+        return cls(columns, dict(plain["left_out"]), tuple(plain["missing"]), plain.get("usual"), trees)
 
     def summary(self) -> str:
         """Return one line with the number of input columns and of coded columns."""
-        return f"{len({column.name for column in self.columns})} columns, {len(self.feature_names)} features"
+        text = f"{len({column.name for column in self.columns})} columns, {len(self.feature_names)} features"
+        return text if self.trees is None else f"{text}, one of them the score of boosted trees"
 
 
 def learn_recipe(
@@ -260,6 +287,7 @@ def learn_recipe(
     *,
     missing: Sequence[str] = MISSING,
     kinds: Mapping[str, str] | None = None,
+    splines: bool = False,
 ) -> tuple[Recipe, tuple[str, ...]]:
     r"""Learn how to code the input columns; return the recipe and notes.
 
@@ -276,6 +304,8 @@ def learn_recipe(
     kinds
         By column name, the kind of its values, as found by `survey` on more rows, or "words" for codes that
         look like numbers. For other columns the kind is found from the table.
+    splines
+        Whether numbers get B-splines as further columns.
 
     Examples
     --------
@@ -302,8 +332,8 @@ def learn_recipe(
         if kind != WORDS:
             *parts, last = values_of(table.rows(~unknown), name, kind).items()
             varying = [(part, numbers) for part, numbers in parts if np.ptp(numbers) > 0]
-            columns += [Numeric.learn(name, numbers, False, kind, part) for part, numbers in varying]
-            columns.append(Numeric.learn(name, last[1], some, kind, last[0]))
+            columns += [Numeric.learn(name, numbers, False, kind, part, splines) for part, numbers in varying]
+            columns.append(Numeric.learn(name, last[1], some, kind, last[0], splines))
         elif distinct == len(known) > MOST_LEVELS:
             left_out[name] = "another word in every row, so it names rows"
         else:
