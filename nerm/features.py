@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -180,16 +180,17 @@ def base_scores(model: Any, X: Any) -> Floats:
 
     The shape is (n, 1) for two classes and (n, number of classes) for more.
     """
-    if hasattr(model, "decision_function"):
-        scores = np.asarray(model.decision_function(X), dtype=float)
-    else:
-        scores = _logits(model.predict_proba(X))
+    return _scores_by(model, lambda method: getattr(model, method)(X))
+
+
+def _scores_by(model: Any, call: Callable[[str], Any]) -> Floats:
+    """Return the scores that `call` computes by the name of a method of the model."""
+    method = "decision_function" if hasattr(model, "decision_function") else "predict_proba"
+    scores = np.asarray(call(method), dtype=float)
+    if method == "predict_proba":
+        scores = logit(np.clip(scores, CHANCES, 1 - CHANCES))
+        scores = scores[:, 1] if scores.shape[1] == 2 else scores
     return scores.reshape(len(scores), -1)
-
-
-def _logits(probabilities: Any) -> Floats:
-    found = logit(np.clip(np.asarray(probabilities, dtype=float), CHANCES, 1 - CHANCES))
-    return np.asarray(found[:, 1] if found.shape[1] == 2 else found)
 
 
 class ScoreFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
@@ -262,11 +263,7 @@ class ScoreFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
 def cross_fitted(estimator: Any, X: Any, y: Any, cv: Any) -> Floats:
     """Score each row by a model fitted on other rows; return (n, 1) or (n, number of classes)."""
-    if hasattr(estimator, "decision_function"):
-        scores = np.asarray(cross_val_predict(estimator, X, y, cv=cv, method="decision_function"))
-    else:
-        scores = _logits(cross_val_predict(estimator, X, y, cv=cv, method="predict_proba"))
-    return scores.reshape(len(scores), -1)
+    return _scores_by(estimator, lambda method: cross_val_predict(estimator, X, y, cv=cv, method=method))
 
 
 def _hash(X: Any) -> str:
@@ -370,11 +367,8 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         terms = resolve_terms(viewpoint, X, len(y))
         if plain.limit is None or len(self.classes_) > 2 or len(terms) != 1:
             return
-        metric, labels, (v,) = (
-            as_metric(plain.measure),
-            np.where(y == self.classes_[1], 1.0, -1.0),
-            terms.values(),
-        )
+        metric, labels = as_metric(plain.measure), np.where(y == self.classes_[1], 1.0, -1.0)
+        (v,) = terms.values()
         allowed, share = metric.allowance(plain.limit), 1.0
 
         def distance() -> float:

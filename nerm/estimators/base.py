@@ -112,6 +112,30 @@ class NeutralModel(BaseEstimator):
             objective += eta * Neutrality(surrogate, to=to, weights=weights[name])
         return objective
 
+    def _neutrality_weights(self, rows: TrainingRows, y: Floats) -> dict[str, Floats]:
+        """Return the sample weights times the neutrality weights of each viewpoint, by its name."""
+        s, views = rows.sample_weight, rows.viewpoints.items()
+        return {name: s * neutrality_weights.resolve(self.weights, y, v, s) for name, v in views}
+
+    def _bind(self, objective: Objective, rows: TrainingRows, y: Floats, views: Any) -> Problem:
+        """Return the problem of an objective on the rows with targets y; S divides its sums."""
+        return bind(
+            objective,
+            rows.X,
+            y,
+            viewpoint=views,
+            kernel=self.kernel_,
+            intercept=bool(self.fit_intercept),
+            sample_weight=rows.risk_weight,
+            divisor=self.total_weight_,
+            checked=True,
+        )
+
+    def _forget(self) -> None:
+        """Delete the fitted attributes: if a new fit fails, no earlier model remains."""
+        for name in [name for name in vars(self) if name.endswith("_")]:
+            delattr(self, name)
+
     def _pairwise(self) -> bool:
         kernel = getattr(self, "kernel", None)
         return getattr(kernel, "name", kernel) == "precomputed"
@@ -261,8 +285,7 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         target = target_of(self)
         weights = self.weights if isinstance(self.weights, str) else type(self.weights).__name__
         check_known(weights, "'weights'", neutrality_weights.NAMES)
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)  # if this fit fails, no earlier model remains
+        self._forget()
         if is_lazy(X):
             self._fit_chunks(as_chunks(X, y, viewpoint, sample_weight), target)
         else:
@@ -362,22 +385,11 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
 
         If `like`, a problem on the same rows, is given, its matrix X or Gram matrix is reused.
         """
-        y, s = np.where(rows.codes == positive, 1.0, -1.0), rows.sample_weight
-        views = rows.viewpoints.items()
-        u = {name: s * neutrality_weights.resolve(self.weights, y, v, s) for name, v in views}
+        y = np.where(rows.codes == positive, 1.0, -1.0)
+        objective = self._objective(self._neutrality_weights(rows, y))
         if like is not None:
-            return with_terms(like, self._objective(u), y, rows.risk_weight)
-        return bind(
-            self._objective(u),
-            rows.X,
-            y,
-            viewpoint=viewpoints.Viewpoints(rows.viewpoints, self.groups_),
-            kernel=self.kernel_,
-            intercept=bool(self.fit_intercept),
-            sample_weight=rows.risk_weight,
-            divisor=self.total_weight_,
-            checked=True,
-        )
+            return with_terms(like, objective, y, rows.risk_weight)
+        return self._bind(objective, rows, y, viewpoints.Viewpoints(rows.viewpoints, self.groups_))
 
     def _class_weights(self, codes: Array, s: Array) -> Array:
         """Store the class weights, and return one weight per class, (number of classes,).

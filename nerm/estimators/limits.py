@@ -339,10 +339,8 @@ def no_promise(target: Target, bounds: Sequence[Floats], rows: int) -> NoPromise
     limits = np.array([metric.allowance(limit) for metric, limit in target.statements])
     closest = min(bounds, key=lambda found: float((found[:, 0] / limits).max()))
     number = int((closest[:, 0] / limits).argmax())
-    metric, (bound, value) = (
-        target.statements[number][0],
-        np.abs(target.statements[number][0].best - closest[number]),
-    )
+    metric = target.statements[number][0]
+    bound, value = np.abs(metric.best - closest[number])
     advice = [("limit", "raise"), ("rows", "use many more")]
     within = [found for found in bounds if (found[:, 1] < limits).all()]
     if within:

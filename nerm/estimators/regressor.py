@@ -13,7 +13,6 @@ import pandas as pd
 from sklearn.base import RegressorMixin
 
 from nerm import viewpoint as viewpoints
-from nerm import weights as neutrality_weights
 from nerm.atoms.losses import Identity
 from nerm.certify.solution import Solution
 from nerm.defaults import DEFAULTS
@@ -23,7 +22,6 @@ from nerm.estimators.base import NeutralModel
 from nerm.estimators.design import TrainingRows, as_atom
 from nerm.estimators.limits import TIGHTENED, Promise
 from nerm.metrics import SCORE_METRICS, quantile_codes
-from nerm.model.bind import bind
 from nerm.model.blocks import limit_values
 from nerm.model.expressions import Neutrality, Objective, Risk
 from nerm.model.problem import Problem
@@ -148,8 +146,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
             must = "a promise needs a limit on mean_difference or ks_distance of given groups"
             got = f"limit={self.limit!r}, measure={self.measure!r}, quantiles={self.quantiles!r}"
             raise InvalidInputError(must, got, "Set these, or leave confidence out")
-        for name in [name for name in vars(self) if name.endswith("_")]:
-            delattr(self, name)
+        self._forget()
         X = as_pandas(X)
         self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
         matrix, target = self._matrix(X, y)
@@ -173,20 +170,13 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         self._set_kernel(learning.X, learning.sample_weight, total)
         pool = SolverPool(self.solver, self.verbose)
         if self.limit is None:
-            u = {
-                name: learning.sample_weight
-                * neutrality_weights.resolve(self.weights, learning.codes, v, learning.sample_weight)
-                for name, v in learning.viewpoints.items()
-            }
-            solution = design.solved(
-                self._bound(learning, self._objective(u), learning.viewpoints), self.tol, pool
-            )
+            objective = self._objective(self._neutrality_weights(learning, learning.codes))
+            views = viewpoints.Viewpoints(learning.viewpoints)
+            solution = design.solved(self._bind(objective, learning, learning.codes, views), self.tol, pool)
+        elif self.confidence is None:
+            solution = self._within(learning, as_nonnegative(self.limit, "limit"), pool)
         else:
-            limit = as_nonnegative(self.limit, "limit")
-            if self.confidence is None:
-                solution = self._within(learning, limit, pool)
-            else:
-                solution = self._promised(rows, learned, limit, pool)
+            solution = self._promised(rows, learned, as_nonnegative(self.limit, "limit"), pool)
         self._keep_solutions(learning, places[learned], [solution])
         self.solutions_ = (solution.without_rows(),)
         return self
@@ -195,20 +185,6 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         """Return the predictions f(x) of the rows of X, (n,)."""
         scores = self._scores(X)[:, 0]
         return np.clip(scores, *self.range_) if hasattr(self, "range_") else scores
-
-    def _bound(self, rows: TrainingRows, objective: Objective, views: Any) -> Problem:
-        """Return the problem of an objective on the rows."""
-        return bind(
-            objective,
-            rows.X,
-            rows.codes,
-            viewpoint=viewpoints.Viewpoints(views),
-            kernel=self.kernel_,
-            intercept=bool(self.fit_intercept),
-            sample_weight=rows.risk_weight,
-            divisor=self.total_weight_,
-            checked=True,
-        )
 
     def _groups(self, rows: TrainingRows) -> list[Ints]:
         """Return the group of each row, one array per viewpoint."""
@@ -230,10 +206,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
 
     def _measured(self, rows: TrainingRows, scores: Floats) -> float:
         """Return the measure of scores with its sign, of the viewpoint where it is largest in size."""
-        if self.measure == "correlation":
-            views: Any = rows.viewpoints.values()
-        else:
-            views = self._groups(rows)
+        views: Any = rows.viewpoints.values() if self.measure == "correlation" else self._groups(rows)
         values = [SCORE_METRICS[self.measure](scores, v, rows.sample_weight) for v in views]
         return float(max(values, key=abs))
 
@@ -253,7 +226,8 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         loss, regularizer, _, lam = self._atoms()
         objective = Risk(loss) + lam * regularizer
         terms = [Neutrality(Identity(), to=name, weights=weights[name]) for name in views]
-        return self._bound(rows, objective.subject_to(*(term <= bound for term in terms)), views)
+        limited = objective.subject_to(*(term <= bound for term in terms))
+        return self._bind(limited, rows, rows.codes, viewpoints.Viewpoints(views))
 
     def _within(self, rows: TrainingRows, limit: float, pool: SolverPool) -> Solution:
         """Return the certified optimum within a limit on the measure of the training rows."""

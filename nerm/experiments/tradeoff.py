@@ -32,16 +32,7 @@ def tradeoff(
     methods: Sequence[str | Method] = tuple(METHODS),
     *,
     etas: Mapping[str, Sequence[float]] | None = None,
-    lam: float | Sequence[float] = LAMBDAS,
-    repetitions: int = 10,
-    folds: int = 5,
-    seed: int = 0,
-    stratify: bool = True,
-    discretize: str = "all rows",
-    n_jobs: int = 1,
-    results: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
-    data_home: Any = None,
+    **options: Any,
 ) -> Any:
     """Measure methods over their neutrality weights by repeated cross-validation; return one row per fit.
 
@@ -53,8 +44,9 @@ def tradeoff(
         Names in `METHODS`, or methods created by `from_objective` or `from_estimator`.
     etas
         By method name, a grid of neutrality weights; the default is the paper's grid.
-    lam, repetitions, folds, seed, stratify, discretize, n_jobs, results, progress, data_home
-        As for `nerm.experiments.cross_validate`.
+    options
+        lam, repetitions, folds, seed, stratify, discretize, n_jobs, results, progress and data_home, as for
+        `nerm.experiments.cross_validate`.
 
     Returns
     -------
@@ -75,9 +67,6 @@ def tradeoff(
     chosen = resolve(methods, dict(etas or {}))
     settings = {"experiment": "tradeoff", "etas": {method.name: list(method.etas) for method in chosen}}
     pairs: list[tuple[Row, Method]] = [({}, method) for method in chosen]
-    options: Row = {"lam": lam, "repetitions": repetitions, "folds": folds, "seed": seed}
-    options |= {"stratify": stratify, "discretize": discretize, "data_home": data_home}
-    options |= {"n_jobs": n_jobs, "results": results, "progress": progress}
     return cross_validate(pairs, settings, "eta", datasets=datasets, **options)
 
 

@@ -28,6 +28,13 @@ GRAM_LIMIT = 8192  # the Gram matrix is kept in memory up to this number of rows
 class CachedProducts:
     """A hypothesis that keeps its last product X w or K c, because a certificate needs it repeatedly."""
 
+    X: Matrix
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return int(self.X.shape[0])
+
     @cached_property
     def _products(self) -> deque[tuple[Floats, Floats]]:
         return deque(maxlen=4 if isinstance(self, KernelHypothesis) else 1)
@@ -56,11 +63,6 @@ class LinearHypothesis(CachedProducts):
     """
 
     X: Matrix
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.X.shape[0])
 
     @property
     def size(self) -> int:
@@ -182,11 +184,6 @@ class KernelHypothesis(CachedProducts):
 
     kernel: kernels.Kernel
     X: Matrix
-
-    @property
-    def n(self) -> int:
-        """Number of rows."""
-        return int(self.X.shape[0])
 
     @property
     def size(self) -> int:
