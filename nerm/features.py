@@ -392,9 +392,8 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         if self.cv != "unseen" or not known:
             got = repr(self.cv) if self.cv != "unseen" else "'unseen' and a base model that is not fitted"
-            raise InvalidInputError(
-                "'cv' must be folds, or 'unseen' for a fitted base model", got, "Use cv=5"
-            )
+            must = "'cv' must be folds, or 'unseen' for a fitted base model"
+            raise InvalidInputError(must, got, "Use cv=5")
         scores = base_scores(self.base_, X)
         wrong = [self._predicted(s) != np.asarray(y) for s in (scores, cross_fitted(self.estimator, X, y, 2))]
         gain = wrong[1].astype(float) - wrong[0]
@@ -486,11 +485,8 @@ def neutral_head(
     (True, True)
     """
     if not is_fitted(model):
-        raise InvalidInputError(
-            "'model' must be fitted", repr(model), "Call its fit(X, y), or use NeutralHead"
-        )
-    head = NERMClassifier(
-        **{"loss": "logistic", "surrogate": "hinge", "lam": 1e-4, "limit": limit, **options}
-    )
+        do = "Call its fit(X, y), or use NeutralHead"
+        raise InvalidInputError("'model' must be fitted", repr(model), do)
+    given = {"loss": "logistic", "surrogate": "hinge", "lam": 1e-4, "limit": limit, **options}
     folds = (5 if np.shape(X)[0] < 20_000 else 2) if cv is None else cv
-    return NeutralHead(model, head, columns, folds).fit(X, y, viewpoint=viewpoint)
+    return NeutralHead(model, NERMClassifier(**given), columns, folds).fit(X, y, viewpoint=viewpoint)

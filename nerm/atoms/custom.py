@@ -197,9 +197,8 @@ def maximum(*functions: MarginFunction) -> MarginFunction:
     """
     for phi in functions:
         if not isinstance(phi, MarginFunction):
-            raise InvalidInputError(
-                "maximum needs margin functions", repr(phi), "Write maximum(Hinge(), Squared())"
-            )
+            do = "Write maximum(Hinge(), Squared())"
+            raise InvalidInputError("maximum needs margin functions", repr(phi), do)
     return Maximum(functions)
 
 

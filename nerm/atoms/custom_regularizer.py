@@ -60,9 +60,8 @@ class CustomRegularizer(Regularizer):
             got = f"an expression of curvature {made.h.curvature}"
             raise InvalidInputError(f"{what} be convex by cvxpy's rules", got, do)
         if made.h.size != 1:
-            raise InvalidInputError(
-                f"{what} be a single number", f"shape {shape}", "Sum over it, or take a norm"
-            )
+            do = "Sum over it, or take a norm"
+            raise InvalidInputError(f"{what} be a single number", f"shape {shape}", do)
         rng = np.random.default_rng(0)
         points = [np.zeros(d), *(size * rng.normal(size=d) for size in (1e-2, 1.0, 1.0, 1e2))]
         values = np.array([made.value(w) for w in points])

@@ -115,9 +115,8 @@ class PinballError(ResidualFunction):
 
     def __post_init__(self) -> None:
         if not 0 < as_positive(self.tau, "tau") < 1:
-            raise InvalidInputError(
-                "'tau' must be between 0 and 1", f"{self.tau:g}", "Use 0.5 for the median"
-            )
+            must = "'tau' must be between 0 and 1"
+            raise InvalidInputError(must, f"{self.tau:g}", "Use 0.5 for the median")
         object.__setattr__(self, "tau", float(self.tau))
 
     def expression(self, m: Any) -> Any:

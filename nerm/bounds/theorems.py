@@ -204,8 +204,7 @@ def risk_bound(
     """
     f = as_scores(scores)
     empirical = float(np.mean(loss.value(as_signs(y, len(f)) * f)))
-    limit = _margin_bound(margin_bound, f, "|f_i|")
-    return empirical + _excess(loss, "loss", len(f), complexity, limit, delta, kind, events=1)
+    return empirical + _excess(loss, "loss", len(f), f, complexity, margin_bound, delta, kind)
 
 
 def neutrality_bound(
@@ -251,9 +250,8 @@ def neutrality_bound(
     """
     f = as_scores(scores)
     v = as_numbers(viewpoint, len(f))
-    limit = _margin_bound(margin_bound, v * f, "|v_i f_i|")
-    empirical = relaxed_neutrality_risk(f, v, surrogate)
-    return empirical + _excess(surrogate, "surrogate", len(f), complexity, limit, delta, kind, events=2)
+    excess = _excess(surrogate, "surrogate", len(f), v * f, complexity, margin_bound, delta, kind)
+    return relaxed_neutrality_risk(f, v, surrogate) + excess
 
 
 def optimal_neutrality_bound(
@@ -297,12 +295,12 @@ def optimal_neutrality_bound(
         must = "Theorem 3 must have all of 'n', 'complexity' and 'margin_bound'"
         got = f"{sum(given)} of 3"
         raise InvalidInputError(must, got, "Give all of them, or none for the corollary about the sample")
-    limit = _margin_bound(margin_bound, np.zeros(1), "|v_i f_i|")
-    return value + _excess(surrogate, "surrogate", as_rows(n), complexity, limit, delta, kind, events=2)
+    of_class = as_rows(n), np.zeros(1), complexity, margin_bound
+    return value + _excess(surrogate, "surrogate", *of_class, delta, kind)
 
 
 def _excess(
-    function: Any, name: str, n: int, complexity: Any, limit: float, delta: Any, kind: str, events: int
+    function: Any, name: str, n: int, margins: Floats, complexity: Any, bound: Any, delta: Any, kind: str
 ) -> float:
     """Return the bound of a theorem minus the value on the sample.
 
@@ -311,10 +309,19 @@ def _excess(
         2 L R    +   c sqrt(ln(2/delta) / 2n)             kind "population"
         2 L Rhat + 3 c sqrt(ln(2 events/delta) / 2n)      kind "empirical"
 
-    L and c are the Lipschitz constant and the range of `function` on [-limit, limit], where `limit` bounds
-    the margins. `events` is 1 for the risk and 2 for neutrality, which is a maximum of two risks. With the
-    empirical complexity each of these risks needs a second deviation inequality, which bounds R by Rhat.
+    L and c are the Lipschitz constant and the range of `function` on [-bound, bound], where `bound` is the
+    `margin_bound`; an error is raised if a margin exceeds it by more than rounding. `events` is 1 for the
+    risk (`name` is "loss") and 2 for neutrality, which is a maximum of two risks. With the empirical
+    complexity each of these risks needs a second deviation inequality, which bounds R by Rhat.
     """
+    what, events = ("|f_i|", 1) if name == "loss" else ("|v_i f_i|", 2)
+    do = "The values of the class must be bounded: bound ||w||, |b|, x and v"
+    limit = as_nonnegative(bound, "margin_bound", do)
+    i = int(np.abs(margins).argmax())
+    if abs(margins[i]) > limit * (1 + 1e-9) + 1e-12:
+        must = f"{what} must not exceed 'margin_bound', {limit:g}, for f to be in the class"
+        do = "Use the bound (B R + beta, times G for neutrality) of a class that contains f"
+        raise InvalidInputError(must, f"{abs(margins[i]):g} at index {i}", do)
     check_known(kind, "'kind'", ("population", "empirical"))
     do = "The class must have finite complexity: bound ||w|| and |b|"
     size = as_nonnegative(complexity, "complexity", do)
@@ -322,21 +329,6 @@ def _excess(
     factor, count = (1.0, 2.0) if kind == "population" else (3.0, 2.0 * events)
     deviation = float(np.sqrt(np.log(count / as_delta(delta)) / (2.0 * n)))
     return 2.0 * slope * size + factor * width * deviation
-
-
-def _margin_bound(bound: Any, values: Floats, what: str) -> float:
-    """Return `margin_bound` as a float; raise an error if a value exceeds it.
-
-    Rounding errors are allowed. `what` names the values in the error.
-    """
-    do = "The values of the class must be bounded: bound ||w||, |b|, x and v"
-    limit = as_nonnegative(bound, "margin_bound", do)
-    i = int(np.abs(values).argmax())
-    if abs(values[i]) > limit * (1 + 1e-9) + 1e-12:
-        must = f"{what} must not exceed 'margin_bound', {limit:g}, for f to be in the class"
-        do = "Use the bound (B R + beta, times G for neutrality) of a class that contains f"
-        raise InvalidInputError(must, f"{abs(values[i]):g} at index {i}", do)
-    return limit
 
 
 def holdout_neutrality_bound(scores: Any, viewpoint: Any, *, delta: float = 0.05) -> float:

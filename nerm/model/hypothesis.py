@@ -29,6 +29,8 @@ class CachedProducts:
     """A hypothesis that keeps its last product X w or K c, because a certificate needs it repeatedly."""
 
     X: Matrix
+    rounding: Any
+    _lengths: Any
 
     @property
     def n(self) -> int:
@@ -38,6 +40,13 @@ class CachedProducts:
     @cached_property
     def _products(self) -> deque[tuple[Floats, Floats]]:
         return deque(maxlen=4 if isinstance(self, KernelHypothesis) else 1)
+
+    def score_errors(self, extent: float, level: float) -> Floats:
+        """Return bounds on the rounding errors of the scores, (n,).
+
+        The bounds hold for every hypothesis with this `extent` and `level`.
+        """
+        return self.rounding * extent * self._lengths + EPS * abs(level)
 
     def _times(self, coef: Floats) -> Floats:
         """Return X w or K c, (n,), read-only."""
@@ -131,13 +140,6 @@ class LinearHypothesis(CachedProducts):
     def rounding(self) -> float:
         """A bound on the rounding error of a score, divided by `extent` times the norm of the scaled row."""
         return sum_error(self.size)
-
-    def score_errors(self, extent: float, level: float) -> Floats:
-        """Return bounds on the rounding errors of the scores, (n,).
-
-        The bounds hold for every hypothesis with this `extent` and `level`.
-        """
-        return self.rounding * extent * self._lengths + EPS * abs(level)
 
     @cached_property
     def _lengths(self) -> Floats:
@@ -288,13 +290,6 @@ class KernelHypothesis(CachedProducts):
         of the squared l2 norm. For mu = 0 the bound is infinite.
         """
         return self.rounding * float(np.max(self.squared_row_norms())) / mu if mu > 0 else np.inf
-
-    def score_errors(self, extent: float, level: float) -> Floats:
-        """Return bounds on the rounding errors of the scores, (n,).
-
-        The bounds hold for every hypothesis with this `extent` and `level`.
-        """
-        return self.rounding * extent * self._lengths + EPS * abs(level)
 
     @cached_property
     def _lengths(self) -> Floats:
