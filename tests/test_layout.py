@@ -30,6 +30,7 @@ DEFERRED = {
     "certify.solution.Solution.predict": "chunks",
     "certify.solution.Solution.fit_facts": "bounds",
     "certify.solution.Solution.save": "io",
+    "certify.solution.Solution.leave_one_out": "proofs",
     "certify.solution.Solution.without": "proofs",
     "certify.solution.Solution.with_rows": "proofs",
     "certify.solution.Solution.reweighted": "proofs",

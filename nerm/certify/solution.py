@@ -26,7 +26,7 @@ from nerm.validation import is_lazy
 
 if TYPE_CHECKING:
     from nerm.bounds import FitFacts
-    from nerm.proofs.changes import ChangeBound
+    from nerm.proofs.changes import ChangeBound, LeaveOneOut
     from nerm.proofs.sensitivity import Sensitivity
 
 SECONDS = ("build_seconds", "solve_seconds", "certify_seconds")  # the times in `Stats`
@@ -286,6 +286,18 @@ class Solution:
         from nerm.proofs.changes import without
 
         return without(self, rows, steps)
+
+    def leave_one_out(self) -> LeaveOneOut:
+        """Bound the change of the model for every row, if this row alone is deleted.
+
+        The cost is that of about 20 evaluations of the objective. Solve with a small `tol`: the bounds
+        contain the gap of the solution. They are loose where C+ = C-, because the deletion breaks this tie;
+        `without` takes Newton steps and is tighter. Supported are convex problems without constraints, with
+        `SquaredL2` alone as regularizer, and with uniform neutrality weights or an array of them.
+        """
+        from nerm.proofs.changes import leave_one_out
+
+        return leave_one_out(self)
 
     def with_rows(
         self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None, steps: int = 3
