@@ -1,4 +1,4 @@
-"""Draw docs/figures/path.png, the README's picture: what neutrality costs on the paper's synthetic data.
+"""Draw docs/figures/path.png, what neutrality costs on the paper's synthetic data.
 
 Run from the project's root:
 
