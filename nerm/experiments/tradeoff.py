@@ -5,6 +5,7 @@ one row per fit. It runs in parallel and can resume after an interruption. `trad
 """
 
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -352,7 +353,9 @@ def measures(y: Floats, scores: Floats, viewpoint: Floats, randomised: bool = Fa
     """
     report = nerm.metrics.report
     chance = np.clip(scores + 0.5, 0.0, 1.0) if randomised else (scores > 0).astype(float)
-    found = report(y, scores, viewpoint).measures
+    with warnings.catch_warnings():  # a method may predict +1 for every row of a fold
+        warnings.filterwarnings("ignore", "'scores' has no negative entry")
+        found = report(y, scores, viewpoint).measures
     if randomised:  # replace each row by two weighted rows, one per prediction
         weights = np.concatenate([chance, 1 - chance])
         predicted = np.repeat([1.0, -1.0], len(y))

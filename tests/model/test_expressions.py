@@ -69,7 +69,7 @@ def test_weights_multiply_and_distribute():
         (
             lambda: Neutrality(Hinge(), weights="fair"),
             nerm.UnknownNameError,
-            "'weights' of a neutrality term must be one of 'balanced', 'equal_opportunity', 'predictive_equality',",
+            "'weights' of a neutrality term must be one of 'balanced', 'conditional', 'equal_opportunity', ",
         ),
     ],
 )

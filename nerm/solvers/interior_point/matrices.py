@@ -23,7 +23,7 @@ from threadpoolctl import ThreadpoolController
 
 from nerm.model.hypothesis import far_offset
 from nerm.model.kernels import row_squares
-from nerm.solvers.compiled import compiled
+from nerm.solvers.linalg.compiled import compiled
 from nerm.solvers.linalg.systems import Factor, pivoted_cholesky
 from nerm.typing import Floats, Ints, Matrix
 

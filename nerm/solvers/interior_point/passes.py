@@ -37,7 +37,7 @@ from math import isfinite
 
 import numpy as np
 
-from nerm.solvers.compiled import compiled
+from nerm.solvers.linalg.compiled import compiled
 
 TINY = 1e-18  # the least distance to a bound: keeps p / A finite after the last digits of u are used up
 BINS = 64

@@ -21,7 +21,7 @@ import numpy as np
 
 from nerm.atoms.jets import STEEPEST
 from nerm.model.blocks import Block, score_unit
-from nerm.solvers.compiled import compiled
+from nerm.solvers.linalg.compiled import compiled
 from nerm.typing import Floats
 
 

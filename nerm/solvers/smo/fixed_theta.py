@@ -45,7 +45,7 @@ import numpy as np
 from nerm.certify.multipliers import Multipliers, multipliers_at
 from nerm.model.blocks import EPS, scaled_weights, term_weights, two_sided
 from nerm.model.problem import Problem
-from nerm.solvers.compiled import compiled
+from nerm.solvers.linalg.compiled import compiled
 from nerm.typing import Floats
 
 TINY = float(np.finfo(float).tiny)
