@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import numba
 import pytest
 
-from nerm.solvers import compiled as module
-from nerm.solvers.linalg.compiled import MESSAGE, _Announcement, _copy_cache, compiled
 from nerm.solvers.interior_point import matrices, passes
+from nerm.solvers.linalg import compiled as module
+from nerm.solvers.linalg.compiled import MESSAGE, _Announcement, _copy_cache, compiled
 from nerm.solvers.newton_alm import linear_rows, smoothing
 from nerm.solvers.smo import fixed_theta
 

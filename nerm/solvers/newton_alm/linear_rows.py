@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 
 from nerm.model.kernels import Linear
-from nerm.solvers.linalg.compiled import compiled
 from nerm.solvers.interior_point.matrices import Features, RowThreads
+from nerm.solvers.linalg.compiled import compiled
 from nerm.solvers.linalg.systems import conjugate_gradients
 from nerm.typing import Floats, Ints, Matrix
 
