@@ -266,6 +266,25 @@ def cross_fitted(estimator: Any, X: Any, y: Any, cv: Any) -> Floats:
     return _scores_by(estimator, lambda method: cross_val_predict(estimator, X, y, cv=cv, method=method))
 
 
+def check_unseen(model: Any, X: Any, y: Any, scores: Floats) -> None:
+    """Raise an error if a fitted classifier with these scores of the rows of X seems fitted on these rows.
+
+    The rows are halved, and two clones score the half that they were not fitted on. The error is raised if
+    the error rate of the classifier is smaller than that of the clones by more than 0.02 and by more than
+    four standard errors of the paired difference. Then it was fitted on some of these rows, or on many more
+    rows.
+    """
+    both = scores, cross_fitted(model, X, y, 2)
+    chosen = [(s[:, 0] > 0).astype(int) if s.shape[1] == 1 else s.argmax(axis=1) for s in both]
+    wrong = [model.classes_[codes] != np.asarray(y) for codes in chosen]
+    gain = wrong[1].astype(float) - wrong[0]
+    if gain.mean() > max(0.02, 4 * gain.std() / np.sqrt(len(gain))):
+        rates = [f"{one.mean():.3f}" for one in wrong]
+        got = f"an error rate of {rates[0]}, and {rates[1]} of models that have not seen them"
+        do = "Cross-fit its scores, or use rows that it was not fitted on"
+        raise InvalidInputError("the base model must not have seen these rows", got, do)
+
+
 def _hash(X: Any) -> str:
     import joblib
 
@@ -345,10 +364,15 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         known, y = is_fitted(self.estimator), column_or_1d(y, warn=True)
         self.base_ = self.estimator if known else clone(self.estimator).fit(X, y)
         self.classes_ = self.base_.classes_
-        if isinstance(self.cv, str):
-            scores = self._unseen(X, y, known)
-        else:
+        if not isinstance(self.cv, str):
             scores = cross_fitted(self.estimator, X, y, self.cv)
+        elif self.cv == "unseen" and known:
+            scores = base_scores(self.base_, X)
+            check_unseen(self.base_, X, y, scores)
+        else:
+            got = repr(self.cv) if self.cv != "unseen" else "'unseen' and a base model that is not fitted"
+            must = "'cv' must be folds, or 'unseen' for a fitted base model"
+            raise InvalidInputError(must, got, "Use cv=5")
         self.scaler_ = StandardScaler().fit(scores)
         self.columns_ = self._columns(X).fit(X, y)
         self._fit_head(X, y, self._matrix(X, scores), viewpoint)
@@ -381,32 +405,6 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 self.head_ = tighter.fit(matrix, y, viewpoint=viewpoint)
         if distance() > allowed:
             self.head_ = first
-
-    def _unseen(self, X: Any, y: Any, known: bool) -> Floats:
-        """Return the base model's scores; raise an error if it seems fitted on these rows.
-
-        The rows are halved, and two clones score the half that they were not fitted on. The error is raised
-        if the error rate of the base model is smaller than that of the clones by more than 0.02 and by more
-        than four standard errors of the paired difference. Then the base model was fitted on some of these
-        rows, or on many more rows.
-        """
-        if self.cv != "unseen" or not known:
-            got = repr(self.cv) if self.cv != "unseen" else "'unseen' and a base model that is not fitted"
-            must = "'cv' must be folds, or 'unseen' for a fitted base model"
-            raise InvalidInputError(must, got, "Use cv=5")
-        scores = base_scores(self.base_, X)
-        wrong = [self._predicted(s) != np.asarray(y) for s in (scores, cross_fitted(self.estimator, X, y, 2))]
-        gain = wrong[1].astype(float) - wrong[0]
-        if gain.mean() > max(0.02, 4 * gain.std() / np.sqrt(len(gain))):
-            rates = [f"{one.mean():.3f}" for one in wrong]
-            got = f"an error rate of {rates[0]}, and {rates[1]} of models that have not seen them"
-            do = "Use cv=5, or rows that the base model was not fitted on"
-            raise InvalidInputError("with cv='unseen' the base model must not have seen these rows", got, do)
-        return scores
-
-    def _predicted(self, scores: Floats) -> Array:
-        codes = (scores[:, 0] > 0).astype(int) if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
 
     def _columns(self, X: Any) -> Any:
         """Return the transformer of the columns c(x), not fitted."""

@@ -26,6 +26,9 @@ table_argument = click.argument("data", metavar="DATA.csv")
 
 @command
 @all_of(table_argument, shared.fit_options, option("out", "Write the model here.", metavar="MODEL.nerm"))
+@option("head", "Fit a last layer on the score of this scikit-learn model.", metavar="MODEL.skops")
+@option("unseen", "With --head: the model was fitted on other rows; keep it.", is_flag=True)
+@shared.trust_option
 @option("bounds", "Show what is guaranteed beyond these rows.", is_flag=True)
 @all_of(shared.report_option, shared.task_option, shared.study_options)
 def fit(
@@ -40,7 +43,9 @@ def fit(
     measure; the saved model is the one that was measured, and the one that --report shows among other levels.
 
     With --features splines numbers enter as curves; with trees the score of boosted trees is a further
-    column: the optimum of the last layer is certified, the trees inside are not.
+    column. With --head it is the score of your own classifier, saved with skops; it is fitted again on the
+    rows that are not held out, unless they are --unseen. The optimum of the last layer is certified, the
+    base model is not.
 
     A target of many numbers makes it a regression, which --task can state: the limit is then on the
     difference of the mean predictions, in units of the target.
@@ -52,10 +57,13 @@ def fit(
       nerm fit people.csv --target income --viewpoint sex,race --confidence 0.95 --limit 0.1
       nerm fit people.csv --target income --viewpoint sex --eta 0.5
       nerm fit people.csv --target income --viewpoint sex --features trees --out model.nerm
+      nerm fit people.csv --target income --viewpoint sex --head pipeline.skops --out model.nerm
       nerm fit pets.csv --columns age,kind,place,adopted --target adopted --viewpoint kind
       nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
     """
-    check_places({"the data": data}, {"--out": out, "--report": report})
+    check_places({"the data": data, "the model": options["head"]}, {"--out": out, "--report": report})
+    if options["unseen" if options["head"] is None else "features"] in (True, "trees"):
+        raise click.UsageError("--head must not be given with --features trees, and --unseen needs it.")
     return regression.or_regression(
         lambda: _fit(console, data, out, bounds, report, options),
         lambda: regression.fit(console, data, out, options | {"report": report or bounds}),
@@ -270,7 +278,7 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
     solution, promise = model.solution, getattr(model.classifier, "promise_", None)
     stats, gap = solution.stats, solution.certificate.relative_gap
     stationary = "a stationary point, each step certified"
-    part = "" if study.recipe.trees is None else " of the last layer; the trees are not certified"
+    part = "" if study.recipe.base is None else " of the last layer; the base model is not certified"
     warning = f"{point.collapse} Not recommended: {nerm.report.fitting.ADVICE}."
     return {
         "asked": asdict(model.level),
@@ -316,7 +324,7 @@ def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
 def _statements(study: nerm.report.Study) -> list[Any]:
     """Return every bound on the chosen model; with several terms, only the hold-out bounds."""
     point, delta = study.points[study.chosen], study.settings.delta
-    theorems_hold = study.recipe.trees is None  # they need columns that do not depend on the labels
+    theorems_hold = study.recipe.base is None  # they need columns that do not depend on the labels
     if len(point.task.terms) == 1 and point.model is not None and theorems_hold:
         holdout = (point.scores, point.task.v) if study.held_out else None
         return list(nerm.bounds.guarantee(point.model.facts(), delta=delta, holdout=holdout))

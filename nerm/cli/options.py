@@ -108,6 +108,7 @@ PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
 MEASURE = Registered(lambda: list(measure_options()))
 WEIGHTS = Registered(lambda: sorted(nerm.weights.NAMES))
 FEATURES = click.Choice(["linear", "splines", "trees"])
+trust_option = option("trust", "A type that skops may load. Repeatable.", multiple=True, metavar="NAME")
 CLASS_WEIGHTS = click.Choice(["root", "balanced", "none"])
 seed_option = option("seed", "Seed of every random choice.", type=click.IntRange(0), default=0)
 task_option = option(

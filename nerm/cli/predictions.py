@@ -26,6 +26,7 @@ WRITTEN = ("row", "score", "prediction")
 @option("out", "Write the predictions here instead of to standard output.", metavar="FILE.csv")
 @option("keep", "Columns to repeat, separated by commas, or 'all'.", default=None, metavar="NAMES")
 @option("safe-cells", "Put ' before words that a spreadsheet would run as formulas.", is_flag=True)
+@shared.trust_option
 @all_of(table_options, common)
 def predict(console: Console, model: str, data: str, out: str | None, **options: Any) -> None:
     """Score new rows with a saved model.
@@ -41,7 +42,7 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
       zcat huge.csv.gz | nerm predict model.nerm - --out scored.csv
     """
     check_places({"the model": model, "the data": data}, {"--out": out})
-    fitted = nerm.tables.load_model(model)
+    fitted = nerm.tables.load_model(model, options["trust"])
     words = (*fitted.recipe.missing, *options["missing"])  # the model keeps those that were given to fit
     fitted = replace(fitted, recipe=replace(fitted.recipe, missing=words))
     rows: list[dict[str, Any]] = []
@@ -102,7 +103,7 @@ def _part(table: nerm.tables.TextTable, scores: Any, labels: Any, keep: str | No
 @option("score", "Column of real scores.", metavar="COLUMN")
 @option("prediction", "Column of decisions, in the words of the target.", metavar="COLUMN")
 @option("model", "A fitted scikit-learn classifier or pipeline, saved with skops.", metavar="FILE.skops")
-@option("trust", "With --model: a further type to trust. Repeatable.", multiple=True, metavar="NAME")
+@shared.trust_option
 @option("threshold", "A score above it is a positive decision.  [default: 0]", type=float, default=None)
 @all_of(shared.leave_out_option, shared.report_option, shared.task_option, shared.delta_option)
 @shared.seed_option
@@ -146,7 +147,8 @@ def _audit(console: Console, data: str, report: str | None, options: dict[str, A
     elif score is not None:
         scores = given.score_column(task, score, options["threshold"])
     else:
-        scores = given.model_scores(task, model, options["trust"], missing) - (options["threshold"] or 0.0)
+        saved = nerm.tables.saved_model.SavedModel.read(model, task, options["trust"], missing)
+        scores = saved.score(task.table, missing) - (options["threshold"] or 0.0)
     console.notes(task.notes)
     point = nerm.report.point_of("audited", task, scores)
     statements = nerm.report.held_out_bounds(task, scores, delta)

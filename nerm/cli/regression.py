@@ -112,9 +112,9 @@ def study(
 
     task, y, missing = real_task(data, options)
     unused = [name for name in ("report", "eta", "etas") if options.get(name)]
-    trees = options["features"] == "trees"
-    if unused or trees or options.get("measure", "parity") != "parity":
-        must = "a regression has no --report, --figure, --bounds, --proof, --eta, --measure or trees here"
+    based = options["features"] == "trees" or options.get("head")
+    if unused or based or options.get("measure", "parity") != "parity":
+        must = "a regression has no --report, --figure, --bounds, --proof, --eta, --measure or base model"
         raise InvalidInputError(must, "one of them", "Leave it out, or use nerm.NeutralRegressor in Python")
     limits = given or [float(f"{share * y.std():.3g}") for share in shares]
     if given is None:

@@ -24,13 +24,14 @@ from nerm.neutralize import Target
 from nerm.splitting import hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask
+from nerm.tables.saved_model import SavedModel
 from nerm.tables.trees import Trees, with_column
 from nerm.tables.values import MISSING
 from nerm.typing import Array, Bools, Matrix
 
 SMALL_TABLE = 4000  # largest number of rows for cross-validation, and for the comparison of surrogates
 ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
-TREES_NOTE = "certified is only the last layer, not the trees; they score training rows by cross-fitting"
+BASE_NOTE = "certified is only the last layer, not the base model, whose scores have not seen the labels"
 Progress = Callable[[str], None]
 
 
@@ -91,6 +92,12 @@ class Settings:
     features
         The columns of the models: "linear", the coded ones; "splines", with B-splines of the numbers;
         "trees", with the score of boosted trees.
+    head
+        With the score of this classifier too: the path of a skops file.
+    unseen
+        Whether the classifier was fitted on other rows, so that it is not fitted again.
+    trust
+        Names of types that skops may load.
     """
 
     limits: tuple[float, ...] = LIMITS
@@ -112,6 +119,9 @@ class Settings:
     budget: float = 0.03
     missing: tuple[str, ...] = MISSING
     features: str = "linear"
+    head: str | None = None
+    unseen: bool = False
+    trust: tuple[str, ...] = ()
 
     @property
     def aim(self) -> Metric:
@@ -199,18 +209,24 @@ class Training:
     def coded(self) -> tuple[Recipe, Matrix, tuple[str, ...]]:
         """The recipe, the coded rows, (n, d), and notes.
 
-        Trees score the rows on which they are learned by cross-fitting.
+        A base model scores the rows on which it is learned by cross-fitting.
         """
         task, given, settings = self.task, self.learned, self.settings
         more: dict[str, Any] = {"missing": settings.missing, "splines": settings.features == "splines"}
         recipe, notes = learn_recipe(task.table.rows(given), task.inputs, kinds=task.kinds, **more)
         X = recipe.transform(task.table)[0]
-        if settings.features != "trees":
+        base: Trees | SavedModel
+        if settings.head is not None:
+            saved = SavedModel.read(settings.head, task, settings.trust, settings.missing)
+            base, scores = saved.head(task.rows(given), settings.unseen, settings.missing)
+            column = base.score(task.table, settings.missing)
+        elif settings.features == "trees":
+            base, scores = Trees.learn(X[given], task.y[given], settings.seed)
+            column = base.score(X)
+        else:
             return recipe, X, notes
-        trees, scores = Trees.learn(X[given], task.y[given], settings.seed)
-        column = trees.score(X)
         column[given] = scores
-        return replace(recipe, trees=trees), with_column(X, column), (*notes, TREES_NOTE)
+        return replace(recipe, base=base), with_column(X, column), (*notes, BASE_NOTE)
 
     def fit(self, level: Level, surrogate: Any = "auto", *, again: bool = True) -> FittedModel:
         """Fit a model on training rows at one level.

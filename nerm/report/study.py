@@ -131,7 +131,7 @@ class Study:
         if self.held_out:
             part = np.repeat(np.arange(len(self.pairs)), [len(test) for _, test in self.pairs])
             found = held_out_bounds(point.task, point.scores, delta, part, len(self.points))
-        if point.model is not None and self.recipe.trees is None:  # columns must not depend on the labels
+        if point.model is not None and self.recipe.base is None:  # columns must not depend on the labels
             with suppress(NermError):  # theorems that do not apply to this model
                 stated = bounds.guarantee(point.model.facts(), delta=delta)
                 found += [each for each in stated if each.source not in ("hold-out", "through psi")]

@@ -3,6 +3,7 @@ from . import formats as formats
 from . import reading as reading
 from . import recipe as recipe
 from . import roles as roles
+from . import saved_model as saved_model
 from . import table_model as table_model
 from . import values as values
 from .reading import TextTable as TextTable

@@ -26,6 +26,7 @@ from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
 from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
+from nerm.tables.saved_model import SavedModel
 from nerm.tables.trees import Trees, with_column
 from nerm.tables.values import MISSING, ORDERS, date_orders, missing_in, positive_of, written
 from nerm.typing import Array, Bools, Floats, Ints, Matrix
@@ -205,8 +206,9 @@ class Recipe:
         The strings that mean "missing".
     usual
         The decimal mark of most columns that Python's float() would misread; None if there were none.
-    trees
-        Boosted trees on the coded columns; their score is the last column.
+    base
+        The base model of a head, whose score is the last column: boosted trees on the coded columns, or a
+        scikit-learn model on the columns of the table.
 
     Examples
     --------
@@ -229,13 +231,13 @@ class Recipe:
     left_out: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = MISSING
     usual: str | None = None
-    trees: Trees | None = None
+    base: Trees | SavedModel | None = None
 
     @property
     def feature_names(self) -> list[str]:
         """The names of the coded columns."""
         names = [feature for column in self.columns for feature in column.features]
-        return names if self.trees is None else [*names, "score of the trees"]
+        return names if self.base is None else [*names, "score of the base model"]
 
     def said(self, guessed: Ints) -> tuple[str, ...]:
         """Return notes on guessed values; `guessed` has their numbers by coding, as from `transform`."""
@@ -258,27 +260,34 @@ class Recipe:
         matrix = sp.hstack([sp.csr_matrix(block) for block, *_ in coded], format="csr")
         sparse = 2 * matrix.nnz < matrix.shape[0] * matrix.shape[1]
         matrix = matrix if sparse else matrix.toarray()
-        if self.trees is not None:
-            matrix = with_column(matrix, self.trees.score(matrix))
+        if self.base is not None:
+            if isinstance(self.base, SavedModel):
+                score = self.base.score(table, self.missing)
+            else:
+                score = self.base.score(matrix)
+            matrix = with_column(matrix, score)
         return matrix, np.array([counts for _, *counts in coded])
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data (strings, numbers, arrays), from which `from_dict` restores it."""
         columns = [{"kind": type(column).__name__, **asdict(column)} for column in self.columns]
         plain = {"columns": columns, "left_out": dict(self.left_out), "missing": list(self.missing)}
-        return plain | {"usual": self.usual, "trees": None if self.trees is None else asdict(self.trees)}
+        base = None if self.base is None else {"kind": type(self.base).__name__, **asdict(self.base)}
+        return plain | {"usual": self.usual, "base": base}
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Self:
         """Return the recipe that `to_dict` saved as `plain`."""
         columns = tuple(coding for column in plain["columns"] for coding in _restored(**column))
-        trees = Trees(**plain["trees"]) if plain.get("trees") else None
-        return cls(columns, dict(plain["left_out"]), tuple(plain["missing"]), plain.get("usual"), trees)
+        base = dict(plain.get("base") or {})
+        base.pop("trusted", None)  # whoever loads a file decides which types to trust
+        made = {"Trees": Trees, "SavedModel": SavedModel}[base.pop("kind")](**base) if base else None
+        return cls(columns, dict(plain["left_out"]), tuple(plain["missing"]), plain.get("usual"), made)
 
     def summary(self) -> str:
         """Return one line with the number of input columns and of coded columns."""
         text = f"{len({column.name for column in self.columns})} columns, {len(self.feature_names)} features"
-        return text if self.trees is None else f"{text}, one of them the score of boosted trees"
+        return text if self.base is None else f"{text}, one of them the score of a base model"
 
 
 def learn_recipe(

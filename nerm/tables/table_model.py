@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,13 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 
 from nerm import io as saving
-from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.errors import InvalidInputError
 from nerm.estimators.regressor import NeutralRegressor
 from nerm.tables.reading import PART_CELLS, TextTable, table_of
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import Role, TableTask
-from nerm.tables.values import key_of, missing_in
+from nerm.tables.saved_model import SavedModel
+from nerm.tables.values import missing_in
 from nerm.typing import Array, Floats, Ints
 
 
@@ -118,13 +119,15 @@ class TableModel:
         saving.save(self.to_dict(), path)
 
 
-def load_model(path: Any) -> TableModel:
+def load_model(path: Any, trusted: Sequence[str] = ()) -> TableModel:
     r"""Read a model that `TableModel.save` wrote.
 
     Parameters
     ----------
     path
         Path of the file.
+    trusted
+        Names of types that skops may load, beside those that it trusts itself, if the model has a base model.
 
     Returns
     -------
@@ -152,6 +155,9 @@ def load_model(path: Any) -> TableModel:
     if not isinstance(model, TableModel):
         got = f"a saved {type(model).__name__} without the recipe of its columns"
         raise InvalidInputError(f"{str(path)!r} must be a model written by nerm fit", got, do)
+    if isinstance(model.recipe.base, SavedModel):
+        base = replace(model.recipe.base, trusted=tuple(trusted))
+        return replace(model, recipe=replace(model.recipe, base=base))
     return model
 
 
@@ -196,56 +202,3 @@ def decision_column(task: TableTask, column: str) -> Floats:
         do = "Use the words of the target, or --score for numbers"
         raise InvalidInputError(must, table.first(column, strange), do)
     return target.signs(decided)
-
-
-def model_scores(task: TableTask, path: str, trusted: Sequence[str], missing: Sequence[str]) -> Floats:
-    """Return the score of each row, (n,), by a scikit-learn model that was saved with skops.
-
-    It is the decision function, or the probability minus 1/2. The model gets the columns that it was fitted
-    on; columns of numbers are converted to floats.
-
-    Parameters
-    ----------
-    task
-        The rows.
-    path
-        Path of the model.
-    trusted
-        Names of types that skops may load beside those that it trusts itself.
-    missing
-        The strings that mean "missing".
-    """
-    model = _loaded(path, trusted)
-    names = list(map(str, getattr(model, "feature_names_in_", task.inputs)))
-    frame = task.table.frame[names].copy()
-    for name in names:
-        unknown, numbers = missing_in(task.table[name], missing), task.table.numbers(name)
-        words = np.isnan(numbers[~unknown]).any()
-        frame[name] = frame[name].mask(unknown) if words else numbers
-    known = [str(label) for label in getattr(model, "classes_", ())]
-    positive = [k for k, label in enumerate(known) if key_of(label) == key_of(task.target.positive)]
-    if len(known) != 2 or len(positive) != 1:
-        must = f"the model must tell {task.target.positive!r} from another class"
-        got = f"a model of {', '.join(known) or 'no classes'}"
-        raise InvalidInputError(must, got, "Use --positive, or another model")
-    decide = getattr(model, "decision_function", None)
-    scores = decide(frame) if decide else model.predict_proba(frame)[:, 1] - 0.5
-    return scores if positive == [1] else -scores
-
-
-def _loaded(path: str, trusted: Sequence[str]) -> Any:
-    """Load a model with skops, which loads only trusted types; `trusted` names further ones."""
-    try:
-        from skops import io
-    except ImportError:
-        text = "--model needs the package skops. Install it: pip install 'nerm-learn[skops]'."
-        raise MissingPackageError(text) from None
-    try:
-        unknown = sorted(set(io.get_untrusted_types(file=path)) - set(trusted))
-    except Exception as error:  # a file of another kind can make skops raise anything
-        must = "--model must be a file written by skops.io.dump"
-        raise InvalidInputError(must, f"{path!r}: {error}", "Save it again") from None
-    if unknown:
-        do = f"If you trust its author, add --trust {unknown[0]}"
-        raise InvalidInputError("a saved model must be made of trusted types", ", ".join(unknown), do)
-    return io.load(path, trusted=list(trusted))

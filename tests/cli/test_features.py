@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.preprocessing import SplineTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder, SplineTransformer
 
 import nerm.tables
 from nerm.report.fitting import Settings, Training
@@ -48,7 +51,7 @@ def test_curves_and_trees_find_what_a_line_cannot(nerm, people):
         found = json.loads(ran.out)
         right[features] = found["measures"]["accuracy"]
         assert abs(found["reached"]) <= 0.02
-        assert ("the trees are not certified" in found["certified"]) == (features == "trees")
+        assert ("the base model is not certified" in found["certified"]) == (features == "trees")
         assert ("certified is only the last layer" in ran.err) == (features == "trees")
     assert right["splines"] > right["linear"] + 0.05
     assert right["trees"] > right["splines"] + 0.05
@@ -101,7 +104,7 @@ def test_rows_that_certify_a_promise_are_scored_by_trees_that_have_not_seen_them
     assert (own != new)[training.learned].mean() > 0.9
     given = training.learned
     alone, _ = Trees.learn(X[given, :-1], task.y[given], seed=0)
-    assert np.array_equal(recipe.trees.values, alone.values)  # other rows had no part in them
+    assert np.array_equal(recipe.base.values, alone.values)  # other rows had no part in them
 
 
 def test_too_few_of_a_class_for_trees_is_said():
@@ -145,7 +148,7 @@ def test_the_report_says_which_part_is_certified(nerm, people, tmp_path):
     ran = nerm("tradeoff", people, *ROLES, *given)
     assert ran.code == 0, ran.err
     text = page.read_text(encoding="utf-8")
-    assert "The trees themselves are not certified." in text
+    assert "The base model itself is not certified." in text
     assert "certified is only the last layer" in text
     assert "Theorem" not in text
     assert "--features trees" in ran.out
@@ -167,3 +170,78 @@ def test_a_regression_takes_curves_and_refuses_trees(nerm, tmp_path):
     refused = nerm("fit", path, *roles, "--features", "trees")
     assert refused.code == 2
     assert "a regression has no" in refused.err
+
+
+class TestHead:
+    """`--head` takes a classifier of one's own that was saved with skops."""
+
+    TRUST = ("--trust", "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor")
+
+    @pytest.fixture
+    def saved(self, tmp_path):
+        io = pytest.importorskip("skops.io")
+
+        def save(rows: pd.DataFrame, columns: list[str]) -> str:
+            words = [name for name in columns if name in ("kind", "sex")]
+            coded = make_column_transformer((OrdinalEncoder(), words), remainder="passthrough")
+            model = make_pipeline(coded, HistGradientBoostingClassifier(max_iter=60, random_state=0))
+            io.dump(model.fit(rows[columns], rows["hired"]), tmp_path / "model.skops")
+            return str(tmp_path / "model.skops")
+
+        return save
+
+    @pytest.mark.long
+    def test_the_head_of_a_saved_model_is_fitted_saved_and_predicts(self, nerm, people, saved, tmp_path):
+        model = saved(table(0), ["age", "skill", "test", "kind"])
+        out, new = tmp_path / "model.nerm", tmp_path / "new.csv"
+        given = (*ROLES, "--head", model, *self.TRUST, "--surrogate", "logistic", "--out", out, "--json")
+        ran = nerm("fit", people, *given)
+        assert ran.code == 0, ran.err
+        found = json.loads(ran.out)
+        assert abs(found["reached"]) <= 0.02
+        assert "the base model is not certified" in found["certified"]
+        assert "certified is only the last layer" in ran.err
+        assert found["measures"]["accuracy"] > 0.75  # a line has .68
+        table(1).to_csv(new, index=False)
+        refused = nerm("predict", out, new)
+        assert refused.code == 2
+        assert f"--trust {self.TRUST[1]}" in refused.err
+        ran = nerm("predict", out, new, *self.TRUST, "--keep", "hired", "--json")
+        assert ran.code == 0, ran.err
+        rows = pd.DataFrame(json.loads(ran.out)["predictions"])
+        assert (rows["prediction"] == rows["hired"]).mean() > 0.75
+
+    def test_a_model_that_has_seen_the_rows_is_not_kept(self, nerm, people, saved):
+        given = ("--head", saved(table(0), ["age", "skill", "test"]), *self.TRUST, "--unseen")
+        ran = nerm("fit", people, *ROLES, *given)
+        assert ran.code == 2
+        assert "must not have seen these rows" in ran.err
+
+    def test_a_model_of_other_rows_is_kept_as_it_is(self, people, saved):
+        task = nerm.tables.make_task(nerm.tables.read_table(people), "hired", "sex")
+        path = saved(table(5), ["age", "skill", "test"])
+        settings = Settings(head=path, unseen=True, trust=self.TRUST[1:])
+        recipe, X, _ = Training(task, settings).coded
+        assert recipe.base.content.tobytes() == Path(path).read_bytes()
+        theirs = recipe.base.model.decision_function(table(0)[["age", "skill", "test"]])
+        assert X[:, -1] == pytest.approx((theirs - theirs.mean()) / theirs.std())
+
+    def test_scores_of_rows_that_it_learns_from_are_cross_fitted(self, people, saved):
+        task = nerm.tables.make_task(nerm.tables.read_table(people), "hired", "sex")
+        settings = Settings(head=saved(table(0), ["age", "skill", "test"]), trust=self.TRUST[1:])
+        recipe, X, _ = Training(task, settings).coded
+        seen = recipe.transform(task.table)[0][:, -1]
+        right = [(np.sign(scores - np.median(scores)) == task.y).mean() for scores in (seen, X[:, -1])]
+        assert right[0] > right[1] + 0.05
+
+    def test_the_viewpoint_enters_only_if_asked(self, nerm, people, saved):
+        given = ("--head", saved(table(0), ["age", "sex"]), *self.TRUST)
+        ran = nerm("fit", people, *ROLES, *given)
+        assert ran.code == 2
+        assert "must take input columns only. Got one that takes 'sex'" in ran.err
+
+    def test_options_that_exclude_each_other(self, nerm, people):
+        for given in (("--head", "x.skops", "--features", "trees"), ("--unseen",)):
+            ran = nerm("fit", people, *ROLES, *given)
+            assert ran.code == 2
+            assert "--unseen needs it" in ran.err
