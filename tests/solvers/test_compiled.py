@@ -125,7 +125,7 @@ print([f"{f.py_func.__name__}{s}" for f in ours for s in f.stats.cache_misses])
 @pytest.mark.long
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="numba is disabled")
 def test_after_warmup_nothing_is_compiled(tmp_path):
-    places = [str(Path(module.__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])]
+    places = [str(Path(module.__file__).parents[3]), *filter(None, [os.environ.get("PYTHONPATH")])]
     variables = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(places)}
     for arguments in (["-m", "nerm.warmup"], ["-c", SOLVES]):
         done = subprocess.run(
