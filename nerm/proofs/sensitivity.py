@@ -96,7 +96,7 @@ class Linearization:
         self.slopes[j] = np.where(at, self.slopes[j], 0.5 * (low + high))
         self.kinked[j] = at
         self.active |= at
-        curvature = np.where(at | ~counted, 0.0, block.atom.derived.curvature(margins))
+        curvature = np.where(at | ~counted, 0.0, block.atom.derived.jet(margins, "right").curvature)
         self.density += weights * block.targets**2 * curvature
 
     def _ties(self) -> None:
