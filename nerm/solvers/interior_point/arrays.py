@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nerm.atoms.functions import STEEPEST
+from nerm.atoms.jets import STEEPEST
 from nerm.model.blocks import Block, pair_numbers
 from nerm.solvers.interior_point import passes
 from nerm.solvers.interior_point.matrices import Features
@@ -265,18 +265,12 @@ class Arrays:
         """Return data, dual variables and direction as plain tuples, for the compiled passes."""
         return tuple(self.data), tuple(state.duals), tuple(self.move)
 
-    def centre(self, scores: Floats, barrier: float, u: Floats | None, proximity: float) -> Duals:
-        """Return the dual variables of all rows on the central path at their scores.
-
-        If earlier dual variables `u`, (J, n), are given, the new ones stay near them; `proximity` is the
-        weight of the distance (`passes.centre`).
-        """
+    def centre(self, scores: Floats, barrier: float) -> Duals:
+        """Return the dual variables of all rows on the central path at their scores (`passes.centre`)."""
         duals = Duals(*np.zeros((3, len(self.blocks), self.n_rows)))
-        if u is not None:
-            duals.u[:] = u
         duals.u[self.kinds == AFFINE] = self.low[self.kinds == AFFINE, None]
         given = tuple(self.data), tuple(duals), scores, barrier
-        self.features.workers.run(lambda *part: passes.centre(*given, *part, proximity))
+        self.features.workers.run(lambda *part: passes.centre(*given, *part))
         return duals
 
     def values(self, scores: Floats, coef: Floats, intercept: float) -> Floats:
@@ -343,7 +337,7 @@ class Arrays:
         """
         atom, m = self.blocks[j].atom, self._margins(j, state.scores, part)
         jet = atom.derived.jet(m)
-        state.duals.u[j, part] = jet.slope
+        state.duals.u[j, part] = jet.low
         self.move.kappa[j, part] = np.minimum(jet.curvature, STEEPEST)
         return float(self.data.weights[j, part] @ jet.value)
 

@@ -328,13 +328,12 @@ def distance(k, q, barrier):  # type: ignore[no-untyped-def]
 
 
 @compiled(**options)
-def centre(data, duals, scores, barrier, start, stop, proximity=0.0):  # type: ignore[no-untyped-def]
+def centre(data, duals, scores, barrier, start, stop):  # type: ignore[no-untyped-def]
     """Set u, p^+ and p^- of every row to the central path at its score.
 
-    With z = m - linear, u solves z - quadratic u - barrier/(high - u) + barrier/(u - low) = 0. If `proximity`
-    is positive, the term -proximity (u - u_before) is added to the left-hand side, so that u stays near its
-    value before the call. In a block with quadratic > 0 or proximity > 0 and two finite bounds, only the
-    barrier of the nearer bound is used, which changes the distance to it by at most a factor of two.
+    With z = m - linear, u solves z - quadratic u - barrier/(high - u) + barrier/(u - low) = 0. In a block
+    with quadratic > 0 and two finite bounds, only the barrier of the nearer bound is used, which changes the
+    distance to it by at most a factor of two.
     """
     table = data[2]
     for j in range(table.shape[0]):
@@ -345,40 +344,39 @@ def centre(data, duals, scores, barrier, start, stop, proximity=0.0):  # type: i
         t, u = data[0][j, start:stop], duals[0][j, start:stop]
         pp, pm = duals[1][j, start:stop], duals[2][j, start:stop]
         half = 0.5 * (hi - lo)  # infinite without one of them
-        r = q + proximity
         for i in range(len(f)):
-            z = t[i] * f[i] - a + proximity * u[i]
-            if r == 0:
+            z = t[i] * f[i] - a
+            if q == 0:
                 u[i] = lo + 2.0 * half * _share(z, 0.5 * barrier / half)
-            elif has_hi and (not has_lo or z > r * (lo + half)):
-                u[i] = hi - min(distance(z - r * hi, r, barrier), half)
+            elif has_hi and (not has_lo or z > q * (lo + half)):
+                u[i] = hi - min(distance(z - q * hi, q, barrier), half)
             elif has_lo:
-                u[i] = lo + min(distance(r * lo - z, r, barrier), half)
+                u[i] = lo + min(distance(q * lo - z, q, barrier), half)
             pp[i] = barrier / (hi - u[i]) if has_hi else 0.0
             pm[i] = barrier / (u[i] - lo) if has_lo else 0.0
         _fit(t, f, u, pp, pm, pp, pm, a, q, 0.0, has_lo, has_hi)
 
 
 @compiled(**options)
-def settle(data, scores, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
+def settle(data, scores, others, distance, u, stays, duals, start, stop):  # type: ignore[no-untyped-def]
     """Set the dual variables u, and B t u, of the rows beyond all kinks; return sum B phi*(u), (J,).
 
     A row i is kept, and stays[i] is set, if in a block of positive weight its margin is within `|t|` *
-    distance of a kink, or if the block is smooth.
+    distance of a kink, or on the other side of a kink at the scores `others`, or if the block is smooth.
     """
     targets, weights, table, _ = data
     part, sums = slice(start, stop), np.zeros(table.shape[0])
     stay = stays[part]
     for j in range(len(sums)):
-        f = shifted(data, scores, j, part)
+        f, g = shifted(data, scores, j, part), shifted(data, others, j, part)
         a, q, lo, hi, _, _ = block_ends(table, j)
         kind = table[j, KIND]
         low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
         t, B, x, inside = targets[j, part], weights[j, part], u[j, part], min(max(0.0, lo), hi)
         for i in range(len(f)):
             width = abs(t[i]) * distance
-            below = t[i] * f[i] <= low_kink - width and kind == MOVING
-            above = t[i] * f[i] >= high_kink + width and kind == MOVING
+            below = t[i] * f[i] <= low_kink - width and t[i] * g[i] <= low_kink and kind == MOVING
+            above = t[i] * f[i] >= high_kink + width and t[i] * g[i] >= high_kink and kind == MOVING
             x[i] = lo if below else hi if above else inside
             stay[i] |= not (below or above or kind == AFFINE or B[i] == 0.0)
     for j in range(len(sums)):

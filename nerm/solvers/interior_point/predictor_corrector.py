@@ -53,7 +53,6 @@ from nerm.typing import Floats
 SMALLEST = np.finfo(float).tiny
 OVERFLOW = np.finfo(float).max ** 0.3  # a value whose square may overflow
 VANISHING = SMALLEST**0.3  # a primal value below this fraction of the first one counts as the optimum 0
-Near = tuple[Floats, Floats]  # dual variables u, (J, n), and nu, (K, 2)
 
 
 @dataclass(frozen=True)
@@ -76,9 +75,7 @@ class Tuning:
     rounds: int = 6  # problems, condensed or not, before the last one on all rows
     settled: float = 0.5  # a step below so many score errors ends a run: fewer rows matter
     wider: float = 3.0  # growth of the score error where a condensed problem misled
-    slack: float = 0.8  # share of the tolerance for a condensed problem
     error_per_move: float = 0.3  # score error after a Newton step, per mean change of the scores
-    proximity: float = 3.0  # weight of the distance to the last dual variables, per score error
     cold_error: float = 1.0  # score error of f = 0: the scale of a margin
     warm_error: float = 0.1  # score error of a start whose quality is not known
     least_error: float = 1e-4  # score error expected of any start
@@ -133,11 +130,6 @@ class Outcome:
     state: State | None = None
     score_error: float | None = None
     barrier: float = 0.0
-
-    @property
-    def near(self) -> Near | None:
-        """The dual variables (u, nu); None if there are none."""
-        return None if self.u is None or self.nu is None else (self.u, self.nu)
 
     def gap_within(self, tol: float) -> bool:
         """Return whether the relative gap (n P - n D) / `|n P|` is at most tol."""
@@ -208,27 +200,14 @@ class PredictorCorrector:
         """
         return self.arrays.by_block(self.factors[: self.arrays.singles], nu)
 
-    def start(self, here: Outcome, score_error: float, near: Near | None = None) -> State:
+    def start(self, here: Outcome, score_error: float) -> State:
         """Return the state on the central path at the scores of a hypothesis.
 
-        The barrier is the expected error of the scores. Inexact scores determine the dual variables of rows
-        at a kink badly. So, if `near` gives the dual variables of an adjacent problem, each row stays near
-        its own.
+        The barrier is the expected error of the scores.
         """
-        tuning = self.tuning
-        barrier = min(max(score_error, tuning.least_error), tuning.cold_error)
-        values = self.arrays.sides(here.values)
-        if near is None:
-            u = None
-            proximity = 0.0
-            nu = central_sides(values, self.eta, barrier * self.side_unit[:, 0])
-        else:
-            u, nu = near
-            proximity = tuning.proximity * barrier
-            lead = (values[:, 0] - values[:, 1]) / self.arrays.sides(self.arrays.mass)[:, 0]
-            theta = nu[:, 0] / nu.sum(axis=1)
-            nu = sides_near(lead, theta, self.eta, barrier * tuning.side_barrier, proximity)
-        duals = self.arrays.centre(here.scores, barrier, u, proximity)
+        barrier = min(max(score_error, self.tuning.least_error), self.tuning.cold_error)
+        nu = central_sides(self.arrays.sides(here.values), self.eta, barrier * self.side_unit[:, 0])
+        duals = self.arrays.centre(here.scores, barrier)
         norms = NormDuals(self.penalty, here.coef, barrier)
         sigma = barrier * self.side_unit / nu
         return State(here.coef.copy(), here.intercept, here.scores, nu, sigma, duals, norms)
@@ -478,21 +457,6 @@ def central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
     return np.column_stack([plus, np.where(half > 0, small, eta - small)])
 
 
-def sides_near(lead: Floats, theta: Floats, eta: Floats, barrier: float, proximity: float) -> Floats:
-    """Return the factors nu = eta (x, 1 - x), (K, 2), on the central path near the last theta.
-
-    x is the root of lead - proximity (x - theta) - barrier/(1 - x) + barrier/x = 0, found by bisection.
-    `lead`, (K,), is the difference S^+ - S^- of the values of the sides, divided by the weight of all rows.
-    `theta`, (K,), is the last x.
-    """
-    low, high = np.zeros(len(theta)), np.ones(len(theta))
-    for _ in range(50):
-        x = 0.5 * (low + high)
-        rises = lead - proximity * (x - theta) - barrier / (1 - x) + barrier / x > 0
-        low, high = np.where(rises, x, low), np.where(rises, high, x)
-    return np.column_stack([eta * x, eta * (1 - x)])
-
-
 def _quantile(histogram: Floats, weight: float) -> float:
     """Return the longest step that at most the given weight of rows must shorten.
 
@@ -571,7 +535,7 @@ class NewtonSystem:
 def cholesky(matrix: Floats) -> Floats:
     """Return the Cholesky factor of a matrix with unit diagonal.
 
-    The matrix is changed in place: before each factorization, add a multiple of the identity, at first 4e-16
+    The matrix is changed in place: before each attempt a multiple of the identity is added, at first 4e-16
     times the size of the matrix, then 100 times more each time. LAPACK is called directly, since on systems
     this small the checks of scipy cost as much as the factorisation.
     """

@@ -168,9 +168,10 @@ def _distinct_rows(hypothesis: Hypothesis, given: Sequence[Floats]) -> DistinctR
     hashes = hash_matrix(hypothesis.X)
     for vector in given:
         hashes = _mixed(hashes) + _mixed(_bits(vector))
-    _, first, index = np.unique(hashes, return_index=True, return_inverse=True)
-    if len(first) > FEWER * hypothesis.n:
+    ordered = np.sort(hashes)
+    if np.count_nonzero(ordered[1:] != ordered[:-1]) > FEWER * hypothesis.n:
         return DistinctRows(every, every, hypothesis)
+    _, first, index = np.unique(hashes, return_index=True, return_inverse=True)
     return DistinctRows(first, index, hypothesis.some(first))
 
 
@@ -183,11 +184,16 @@ def hash_matrix(X: Matrix) -> Words:
     """
     n, d = X.shape
     factors = np.random.default_rng(0).integers(2**64, size=d, dtype=np.uint64) | np.uint64(1)
-    if sp.issparse(X):
-        ends = np.concatenate([np.zeros(1, np.uint64), np.cumsum(_mixed(_bits(X.data)) * factors[X.indices])])
-        return np.asarray(ends[X.indptr[1:]] - ends[X.indptr[:-1]])
-    step = max(1, 100_000 // d)  # rows that fit into a processor's cache
-    return np.concatenate([_mixed(_bits(X[i : i + step])) @ factors for i in range(0, n, step)])
+    step = max(1, 50_000 * n // max(X.size, 1))  # rows that fit into a processor's cache
+    return np.concatenate([_hash_rows(X[i : i + step], factors) for i in range(0, n, step)])
+
+
+def _hash_rows(X: Matrix, factors: Words) -> Words:
+    """Return the sum of factor times mixed bits over the entries of each row, (n,)."""
+    if not sp.issparse(X):
+        return np.asarray(_mixed(_bits(X)) @ factors)
+    words = _mixed(_bits(X.data)) * factors[X.indices]
+    return np.diff(np.concatenate([np.zeros(1, np.uint64), np.cumsum(words)])[X.indptr])
 
 
 def _bits(values: Floats) -> Words:

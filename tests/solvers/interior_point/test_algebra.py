@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from nerm.atoms.regularizer import Norms
 from nerm.solvers.interior_point.matrices import Features, RowThreads, choose_coordinates
 from nerm.solvers.interior_point.norms import EuclideanNorms, MaxNorms
-from nerm.solvers.interior_point.predictor_corrector import NewtonSystem, central_sides, sides_near
+from nerm.solvers.interior_point.predictor_corrector import NewtonSystem, central_sides
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -120,6 +120,3 @@ def test_sides_satisfy_their_optimality_conditions():
     np.testing.assert_allclose(nu.sum(axis=1), eta)
     slopes = values + unit[:, None] / nu
     np.testing.assert_allclose(slopes[:, 0], slopes[:, 1])
-    lead, theta = np.array([0.3, -2.0]), np.array([0.2, 0.9])
-    x = sides_near(lead, theta, np.ones(2), 0.01, 0.5)[:, 0]
-    np.testing.assert_allclose(lead - 0.5 * (x - theta) - 0.01 / (1 - x) + 0.01 / x, 0.0, atol=1e-6)
