@@ -5,7 +5,7 @@
 
 Needs the UCI files in NERM_DATA. Each file is cut into folds, stratified by target and group. `nerm fit
 --test 0` sees the rows outside a fold, with nothing said but the columns; `nerm predict` scores the fold. All
-folds together are one set of predictions, by which both models are judged here by plain counts: accuracy,
+folds together are one set of predictions, by which both models are compared here by plain counts: accuracy,
 difference in positive rates, and positive rates of the groups beside those of the labels. Logistic regression
 is scikit-learn's with its own defaults, on scaled numbers and 0/1 columns.
 """
@@ -90,7 +90,7 @@ def usual_decisions(
     return model.predict(test.drop(columns=[target, viewpoint]))
 
 
-def judged(y: Any, group: Any, decided: Any) -> dict[str, Any]:
+def counted(y: Any, group: Any, decided: Any) -> dict[str, Any]:
     """Return accuracy, the difference in positive rates between the two groups, and the rates with those of labels."""
     names = sorted(set(group))
     rates = [float(decided[group == name].mean()) for name in names]
@@ -115,9 +115,9 @@ def measured(name: str, folds: int) -> None:
     for train, test in cut:
         for method, decided in found.items():
             decided[test] = method(frame.iloc[train], frame.iloc[test], target, positive, viewpoint)
-        own = judged(y[test], group[test], found[nerm_decisions][test])
+        own = counted(y[test], group[test], found[nerm_decisions][test])
         each.append(own["difference"])
-    ours, usual = (judged(y, group, found[method]) for method in (nerm_decisions, usual_decisions))
+    ours, usual = (counted(y, group, found[method]) for method in (nerm_decisions, usual_decisions))
     shown = " ".join(f"{x:+.3f}" for x in each)
     rates = ", ".join(f"{r:.3f} ({t:.3f})" for r, t in zip(ours["rates"], ours["true"], strict=True))
     print(f"{name}: {len(y):,} rows, {folds} folds")

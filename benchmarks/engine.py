@@ -165,12 +165,12 @@ def table(case: Case, n: int, lam: float, eta: float, limit: float) -> list[Row]
     head = dict(zip(HEAD, (case.suite, n, case.d, lam, eta, case.accuracy, limit), strict=True))
     ours, rows, plain = measure("nerm", task, limit), [], None
     for name in ("nerm", *case.peers):
-        judge = replace(task, bound=ours.get("bound", np.nan))
+        peer_task = replace(task, bound=ours.get("bound", np.nan))
         if name in PLAIN and eta:
             plain = plain or measure("nerm", replace(task, eta=0.0), limit)
-            judge = replace(task, eta=0.0, bound=plain.get("bound", np.nan))
-        row = ours if name == "nerm" else measure(name, judge, limit)
-        gap = judge.gap(row["objective"])
+            peer_task = replace(task, eta=0.0, bound=plain.get("bound", np.nan))
+        row = ours if name == "nerm" else measure(name, peer_task, limit)
+        gap = peer_task.gap(row["objective"])
         row = {**head, "contestant": name, **row, "gap": gap, "reached": bool(gap <= case.accuracy)}
         row["ratio"] = row["seconds"] / ours["seconds"]
         rows.append(row)

@@ -252,12 +252,12 @@ def run(data: str, seed: int, measures: list[str], options: Any) -> list[dict[st
         split.problem(loss).solve()  # what compiles has compiled
     return [
         dict(zip(KEYS, (data, measure, limit, name, seed), strict=True))
-        | attempt(METHODS[name], split, limit, measure)
+        | run_once(METHODS[name], split, limit, measure)
         for measure, limit, name in cells
     ]
 
 
-def attempt(method: Method, split: Split, limit: float, measure: str) -> dict[str, Any]:
+def run_once(method: Method, split: Split, limit: float, measure: str) -> dict[str, Any]:
     """Return what one method reached: of its models within the limit, one that has not collapsed, the most accurate."""
     row = {
         "sees_group": method.sees_group,

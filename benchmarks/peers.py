@@ -279,7 +279,7 @@ def rehline(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
     ends: dict[bool, list[Any]] = {}  # slope > 0 or not: theta, solution, slope, slope for the Illinois rule
     last, spent = None, 0.0
 
-    def judged(beta: np.ndarray) -> float:
+    def objective_at(beta: np.ndarray) -> float:
         return task.objective(X, y, v, beta[:-1], CONSTANT * beta[-1])
 
     for run in range(1, 61):
@@ -299,7 +299,7 @@ def rehline(task: Task, X: Any, y: np.ndarray, v: np.ndarray) -> Answers:
             low, high = ends[True], ends[False]
             share = low[2] / (low[2] - high[2])
             tried.append((1 - share) * low[1] + share * high[1])
-        best = min(best, *((judged(beta), beta) for beta in tried), key=lambda pair: pair[0])
+        best = min(best, *((objective_at(beta), beta) for beta in tried), key=lambda pair: pair[0])
         before, gap = gap, task.gap(best[0])
         tol = max(0.1 * task.accuracy, min(0.1 * gap, tol if gap < 0.5 * before else 0.1 * tol))
         if len(ends) == 2:

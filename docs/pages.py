@@ -212,7 +212,9 @@ def notebook_page(text: str) -> str:
             source = source.replace("](../README.md", "](../index.md")
             # Jupyter draws a formula between lines of a paragraph; MyST wants blank lines around it.
             source = re.sub(r"^\$\$(.+?)\$\$ *$", r"\n$$\1$$\n", source, flags=re.MULTILINE | re.DOTALL)
-            cell["source"] = re.sub(r"\[([^\]]+)\]\(\.\./[^)]+\.(?:py|png|css|toml|csv)\)", r"\1", source)
+            cell["source"] = re.sub(
+                r"(?<!!)\[([^\]]+)\]\(\.\./[^)]+\.(?:py|png|css|toml|csv)\)", r"\1", source
+            )
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 

@@ -76,7 +76,7 @@ class Metric:
     is_custom : bool
         Whether the function was given by the user, as ``(y, scores, viewpoint) -> signed float``.
     limits : tuple of (Metric, float)
-        For several measures at once (`together`): the measures and their limits.
+        For several measures at once (`combined`): the measures and their limits.
 
     >>> METRICS["calders_verwer_score"].option, METRICS["calders_verwer_score"].best
     ('parity', 0.0)
@@ -192,12 +192,12 @@ def as_metric(measure: Any) -> Metric:
     return METRICS[measure]
 
 
-def together(limits: Mapping[str, float]) -> Metric:
+def combined(limits: Mapping[str, float]) -> Metric:
     """Return one measure for the limits of several: the largest share of its limit that a measure uses.
 
     Its limit is 1. The measures must be functions of the positive rates by label and group.
 
-    >>> both = together({"calders_verwer_score": 0.05, "equal_opportunity_difference": 0.1})
+    >>> both = combined({"calders_verwer_score": 0.05, "equal_opportunity_difference": 0.1})
     >>> both.condition(1.0)
     '|calders_verwer_score| <= 0.05 and |equal_opportunity_difference| <= 0.1'
     """

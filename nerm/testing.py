@@ -164,11 +164,6 @@ def _facts(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     if not facts.numeric:  # of these the kinks are not known
         wide = m[high - low > 1e-6 * _scale(low, high)]
         yield np.isin(wide, facts.kinks), "facts.kinks must list every point with several subgradients"
-    if facts.bend is not None:
-        x = m - facts.bend
-        lines = atom.value(facts.bend) + np.maximum(facts.slopes[0] * x, facts.slopes[1] * x)
-        close = np.abs(values - lines) <= tol * _scale(values)
-        yield close, "facts.bend must be where two straight lines meet"
     if facts.quadratic is not None:
         a, q = facts.quadratic
         first, last = np.clip(facts.slopes, -5.0, 5.0)

@@ -72,7 +72,7 @@ def build(site: Path) -> None:
 
 
 def missing_pages(site: Path) -> Iterator[str]:
-    """Yield the pages, notebooks and rooms that the site should have and has not."""
+    """Yield the pages, notebooks and modules that the site should have and has not."""
     sources = [path.relative_to(DOCS) for path in DOCS.rglob("*.md")]
     sources += [Path("notebooks", path.name) for path in (ROOT / "notebooks").glob("*.ipynb")]
     sources += [Path("api", f"{module}.html") for module in MODULES]
@@ -87,12 +87,12 @@ def missing_names(site: Path) -> Iterator[str]:
 
     inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
     entries = {name for kind, names in inventory.data.items() if kind.startswith("py:") for name in names}
-    for room in map(import_module, MODULES):
-        for name in room.__all__:
-            short = f"nerm.{name}" if getattr(nerm, name, None) is getattr(room, name) else ""
-            found = entries & {f"{room.__name__}.{name}", short}
+    for module in map(import_module, MODULES):
+        for name in module.__all__:
+            short = f"nerm.{name}" if getattr(nerm, name, None) is getattr(module, name) else ""
+            found = entries & {f"{module.__name__}.{name}", short}
             if len(found) != 1:
-                yield f"{room.__name__}.{name}: {sorted(found)}"
+                yield f"{module.__name__}.{name}: {sorted(found)}"
 
 
 class Page(HTMLParser):

@@ -1,10 +1,14 @@
-"""What pages and notebooks name is there: names of nerm, commands and their options, solvers, files and tests."""
+"""What pages and notebooks name is there: names of nerm, commands and their options, solvers, files and tests.
+
+And the words that our glossary replaces are gone: from the names of nerm and from its prose.
+"""
 
 from __future__ import annotations
 
 import importlib
 import json
 import re
+import tokenize
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -99,3 +103,61 @@ def test_what_is_not_there_is_noticed():
         "l1",
         "tests/test_nothing.py",
     ]
+
+
+#: Words that the glossary replaces, as parts of names: `found_neighbours`, `attempt`.
+NAME_WORDS = re.compile(
+    r"judge\w*|judgement|forces|relatives|neighbou?rs?|rooms|resting|lent|bold|astray|pulls?|doors?|foretell\w*|foresee\w*"
+    r"|hasty|patient|asking|trials?|attempts?|together"
+)
+#: The same in prose. Words with a second, ordinary meaning stand here in the phrase that is meant, or not at all.
+PROSE_WORDS = re.compile(
+    r"\b(judg(?:e[sd]?|ing|ements?)|relatives|neighbours of a (?:problem|path)|resting|lent|bold steps?|astray|rooms?"
+    r"|doors?|foretell\w*|foreseen?s?|hasty|asked levels?|asking|attempts?|(?:gives?|gave|given|giving) up"
+    r"|who(?:ever|so) (?:computed|made|solved))\b",
+    re.IGNORECASE,
+)
+ALLOWED = {
+    "bold": "a style of rich",
+    "attempts": "attacks on the certificate, in docs/faq.md",
+}
+
+
+def prose(path: Path) -> str:
+    """Return the text of a page or of a notebook without its code, or the strings and comments of a module."""
+    if path.suffix != ".py":
+        return re.sub(r"```.*?```|`[^`\n]+`", "", text(path), flags=re.DOTALL)
+    with tokenize.open(path) as file:
+        kinds = (tokenize.STRING, tokenize.COMMENT)
+        return "\n".join(
+            token.string for token in tokenize.generate_tokens(file.readline) if token.type in kinds
+        )
+
+
+def names(path: Path) -> set[str]:
+    """Return the names that a module uses."""
+    with tokenize.open(path) as file:
+        return {
+            token.string for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.NAME
+        }
+
+
+def glossary_words(path: Path) -> set[str]:
+    """Return the words and names of a file that the glossary replaces."""
+    found = {match[0].lower() for match in PROSE_WORDS.finditer(prose(path))}
+    if path.suffix == ".py":
+        found |= {name for name in names(path) if any(map(NAME_WORDS.fullmatch, name.lower().split("_")))}
+    return found - set(ALLOWED)
+
+
+def test_no_word_of_the_glossary_remains():
+    modules = sorted((ROOT / "nerm").rglob("*.py"))
+    found = {path: glossary_words(path) for path in (*PAGES, ROOT / "CHANGELOG.md", *modules)}
+    assert {str(path.relative_to(ROOT)): sorted(words) for path, words in found.items() if words} == {}
+
+
+def test_a_word_of_the_glossary_is_noticed(tmp_path):
+    (tmp_path / "page.md").write_text("The certificate judges it. `judge` is code.", "utf-8")
+    assert glossary_words(tmp_path / "page.md") == {"judges"}
+    (tmp_path / "code.py").write_text("def last_attempt(rooms): ...  # it gave up", "utf-8")
+    assert glossary_words(tmp_path / "code.py") == {"last_attempt", "rooms", "gave up"}

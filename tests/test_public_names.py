@@ -1,6 +1,6 @@
 """Every public name says what it means and shows it: derived from the code, so that a new name is asked too.
 
-Public are the names in `__all__` of nerm and of its rooms. A class or a function must carry an example, each
+Public are the names in `__all__` of nerm and of its modules. A class or a function must carry an example, each
 public method and property of a class a docstring of its own, and a constant a ``#:`` comment where it is
 assigned.
 """
@@ -26,10 +26,10 @@ MODULES = [nerm, *(thing for name in nerm.__all__ if inspect.ismodule(thing := g
 
 
 def public() -> Iterator[tuple[str, ModuleType, Any]]:
-    """Yield every public name with its room and its object."""
-    for room in MODULES:
-        for name in sorted(room.__all__):
-            yield f"{room.__name__}.{name}", room, getattr(room, name)
+    """Yield every public name with its module and its object."""
+    for module in MODULES:
+        for name in sorted(module.__all__):
+            yield f"{module.__name__}.{name}", module, getattr(module, name)
 
 
 def members(cls: type) -> Iterator[tuple[str, Any]]:
@@ -49,9 +49,9 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
 
 
 def described() -> Iterator[tuple[str, Any]]:
-    """Yield rooms, public names and members, once each, where they have a docstring."""
+    """Yield modules, public names and members, once each, where they have a docstring."""
     found: dict[int, tuple[str, Any]] = {}
-    for place, thing in [(room.__name__, room) for room in MODULES] + [
+    for place, thing in [(module.__name__, module) for module in MODULES] + [
         (place, thing) for place, _, thing in public()
     ]:
         found.setdefault(id(thing), (place, thing))
@@ -70,10 +70,10 @@ def described() -> Iterator[tuple[str, Any]]:
     )
 
 
-def sources(room: ModuleType) -> str:
-    """Return the code of a room, one file or all of its package, and of the modules whose names it hands on."""
-    folder = Path(room.__file__).parent
-    files = sorted(folder.glob("*.py")) if hasattr(room, "__path__") else [Path(room.__file__)]
+def sources(module: ModuleType) -> str:
+    """Return the code of a module, one file or all of its package, and of the modules whose names it hands on."""
+    folder = Path(module.__file__).parent
+    files = sorted(folder.glob("*.py")) if hasattr(module, "__path__") else [Path(module.__file__)]
     handed = {
         node.module
         for file in files
@@ -99,7 +99,7 @@ def announced(name: str, code: str) -> bool:
 
 def missing() -> Iterator[str]:
     """Yield what is missing, one sentence each."""
-    for place, room, thing in public():
+    for place, module, thing in public():
         if inspect.ismodule(thing):
             if not (thing.__doc__ or "").strip():
                 yield f"{place}: a docstring"
@@ -115,7 +115,7 @@ def missing() -> Iterator[str]:
                     for name, m in members(thing)
                     if not (m.__doc__ or "").strip()
                 )
-        elif not announced(place.rsplit(".", 1)[1], sources(room)):
+        elif not announced(place.rsplit(".", 1)[1], sources(module)):
             yield f"{place}: a #: comment where it is assigned"
 
 
@@ -124,10 +124,10 @@ def test_every_public_name_says_what_it_means_and_shows_it() -> None:
     assert not found, f"{len(found)} public names lack something:\n  " + "\n  ".join(found)
 
 
-def test_every_room_says_what_is_public() -> None:
-    rooms = [room.__name__ for room in MODULES if not hasattr(room, "__all__")]
-    assert not rooms, f"no __all__ in {', '.join(rooms)}"
-    doubled = [room.__name__ for room in MODULES if len(set(room.__all__)) < len(room.__all__)]
+def test_every_module_says_what_is_public() -> None:
+    modules = [module.__name__ for module in MODULES if not hasattr(module, "__all__")]
+    assert not modules, f"no __all__ in {', '.join(modules)}"
+    doubled = [module.__name__ for module in MODULES if len(set(module.__all__)) < len(module.__all__)]
     assert not doubled, f"a name twice in __all__ of {', '.join(doubled)}"
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import Any
 
 from nerm.atoms import cvx as cp
-from nerm.atoms.jets import JetFunction
+from nerm.atoms.functions import Function
 from nerm.atoms.losses import HingePiece
 from nerm.atoms.margin import MarginFunction
 from nerm.errors import InvalidInputError
@@ -41,9 +41,10 @@ class CustomMarginFunction(MarginFunction):
         A formula that nerm proves convex but cvxpy does not is written as a sum of hinge-like functions.
         """
         found = self.cvxpy_expression(m)
-        if isinstance(found, cp.Expression) and not found.is_convex() and self.hinge_parts:
-            parts = (HingePiece(*part).expression(m) for part in self.hinge_parts)
-            found = sum(parts, start=self.derived.constant)  # type: ignore[union-attr]
+        if isinstance(found, cp.Expression) and not found.is_convex() and self.derived.is_quadratic:
+            hinges = [HingePiece(*hinge) for hinge in self.derived.hinges]
+            constant = self.facts.at_zero - sum(float(hinge.value(0.0)) for hinge in hinges)
+            found = sum((hinge.expression(m) for hinge in hinges), start=constant)
         return found
 
 
@@ -59,15 +60,15 @@ class SmoothPart(MarginFunction):
     """
 
     whole: MarginFunction
-    derived: JetFunction
+    hinges: tuple[HingePiece, ...]
+    derived: Function
 
     def __repr__(self) -> str:
         return f"SmoothPart({self.whole!r})"
 
     def expression(self, m: Any) -> Any:
         """Return the formula of the whole function less the hinges."""
-        hinges = sum((part.expression(m) for part in self.whole.parts[:-1]), start=0.0)
-        return self.whole.expression(m) - hinges
+        return self.whole.expression(m) - sum(hinge.expression(m) for hinge in self.hinges)
 
 
 class Combined(MarginFunction):

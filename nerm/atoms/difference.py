@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nerm.atoms.custom import Moved, WeightedSum, margin_function
-from nerm.atoms.jets import FARTHEST
+from nerm.atoms.functions import FARTHEST
 from nerm.atoms.losses import HingePiece
 from nerm.atoms.margin import Facts, MarginFunction
 from nerm.errors import InvalidInputError, UnsupportedProblemError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from html import escape
 from typing import Any, ClassVar
 
@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from nerm.atoms import cvx as cp
-from nerm.atoms import formula
-from nerm.atoms.jets import KINK, HingePart
+from nerm.atoms.formula import derive
+from nerm.atoms.functions import MARGIN, SETTLED, Function, as_function
 from nerm.atoms.latex import latex
-from nerm.atoms.piecewise import HingeSum
 from nerm.errors import InvalidInputError, InvalidTypeError
-from nerm.typing import Bools, Floats
+from nerm.typing import Floats
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,6 @@ class Facts:
         The infimum of phi.
     quadratic : tuple of float or None
         ``(a, q)`` if ``phi*(u) = a u + (q / 2) u^2`` on the interval ``slopes``, else None.
-    bend : float or None
-        a if phi(m) = ``phi(a) + max(low (m - a), high (m - a))`` with finite `slopes` (low, high), else None.
-        If low = high, phi is one line and a is arbitrary.
     surrogate_only : bool
         True if phi is unbounded below, so that it cannot be a loss.
     numeric : bool
@@ -67,7 +63,6 @@ class Facts:
     breakpoints: tuple[float, ...] = ()
     minimum: float = 0.0
     quadratic: tuple[float, float] | None = None
-    bend: float | None = None
     surrogate_only: bool = False
     numeric: bool = False
 
@@ -166,13 +161,13 @@ class MarginFunction(ABC):
             return None
 
     @cached_property
-    def derived(self) -> formula.Function:
+    def derived(self) -> Function:
         """The function that the formula gives, whatever methods a subclass defines by hand."""
-        try:
-            hash(self)
-        except TypeError:  # a class of one's own with a list as parameter
-            return _derived.__wrapped__(self)
-        return _derived(self)
+        if self.built_in:  # without cvxpy, which takes a second to load
+            with suppress(AttributeError, TypeError):  # a formula with functions of cvxpy itself
+                return as_function(self.expression(MARGIN))
+        given = getattr(self, "cvxpy_expression", self.expression)
+        return derive(given, getattr(self, "label", type(self).__name__))
 
     @property
     def by_hand(self) -> bool:
@@ -180,11 +175,6 @@ class MarginFunction(ABC):
         own = type(self)
         derived = own.value is MarginFunction.value and own.conjugate is MarginFunction.conjugate
         return not (self.built_in or derived)
-
-    @property
-    def hinge_parts(self) -> tuple[HingePart, ...]:
-        """Hinge-like functions that add up to phi, up to a constant; empty if phi is no such sum."""
-        return tuple(self.derived.parts) if isinstance(self.derived, HingeSum) else ()
 
     @cached_property
     def parts(self) -> tuple[MarginFunction, ...]:
@@ -196,45 +186,43 @@ class MarginFunction(ABC):
         from nerm.atoms.losses import HingePiece
 
         f = self.derived
-        if self.facts.quadratic is not None or self.is_smooth:
-            return (self,)
-        if isinstance(f, HingeSum):
-            return tuple(HingePiece(*part) for part in f.parts)
-        if f.numeric:
+        if self.facts.numeric:
             return ()
-        hinges, rest = f.without_kinks()
-        return (*(HingePiece(*part) for part in hinges), SmoothPart(self, rest))
+        hinges = tuple(HingePiece(*hinge) for hinge in f.hinges)
+        if self.facts.quadratic is not None or not hinges:
+            return (self,)
+        if f.is_quadratic:
+            return hinges
+        rest = sum((hinge.derived * -1.0 for hinge in hinges), start=f)
+        return (*hinges, SmoothPart(self, hinges, rest))
 
     @cached_property
     def facts(self) -> Facts:
         """The mathematical properties of this function, derived from its formula."""
-        f, parts = self.derived, self.hinge_parts
+        f = self.derived
         low, high = f.end_slopes
         unbounded = low > 0 or high < 0
-        alone = parts[0] if len(parts) == 1 else None
-        exact = alone is not None and f.constant == 0  # type: ignore[union-attr]
-        straight = alone is not None and alone.q == 0 and np.isfinite(alone[2:]).all()
+        quadratic = None
+        if f.is_quadratic and len(f.hinges) == 1:
+            a, q, _, _ = f.hinges[0]
+            u = np.clip(np.zeros(1), low, high)
+            difference = f.conjugate(u) - a * u - 0.5 * q * u**2
+            quadratic = (a, q) if abs(difference[0]) <= SETTLED * (1 + abs(a * u[0])) else None
         return Facts(
-            at_zero=float(f.value(np.zeros(1))[0]),
+            at_zero=float(f.jet(np.zeros(1)).value[0]),
             slopes=(low, high),
             smoothness=f.smoothness,
-            kinks=tuple(f.breaks[_jump(f)].tolist()),
+            kinks=tuple(f.breaks[f.kinked].tolist()),
             breakpoints=tuple(f.breaks.tolist()),
             minimum=-np.inf if unbounded else -float(f.conjugate(np.zeros(1))[0]) + 0.0,
-            quadratic=(alone.a, alone.q) if alone and exact else None,
-            bend=alone.a if alone and straight else None,
+            quadratic=quadratic,
             surrogate_only=unbounded,
-            numeric=f.numeric,
+            numeric=f.step > 0,
         )
-
-    @property
-    def is_smooth(self) -> bool:
-        """Whether phi has a derivative everywhere, by its formula."""
-        return not (self.hinge_parts or self.derived.numeric or _jump(self.derived).any())
 
     def value(self, m: ArrayLike) -> Floats:
         """Return phi(m), in the shape of m; +inf where it overflows."""
-        return self.derived.value(np.asarray(m, dtype=float))
+        return self.derived.jet(np.asarray(m, dtype=float)).value
 
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return the ends (low, high) of the interval of subgradients, each in the shape of m."""
@@ -242,8 +230,9 @@ class MarginFunction(ABC):
 
     def curvature(self, m: ArrayLike) -> Floats | None:
         """Return phi''(m), to the right of m, in the shape of m; None if phi has a kink."""
-        smooth = self.is_smooth or self.facts.smoothness < np.inf
-        return self.derived.curvature(np.asarray(m, dtype=float)) if smooth else None
+        f = self.derived
+        kinked = f.step or f.kinked.any()
+        return None if kinked else f.jet(np.asarray(m, dtype=float), "right").curvature
 
     def conjugate(self, u: ArrayLike) -> Floats:
         """Return phi*(u) = sup_m u m - phi(m), in the shape of u; +inf outside ``facts.slopes``."""
@@ -267,9 +256,8 @@ class MarginFunction(ABC):
           parts         Logistic()
         """
         facts, (low, high) = self.facts, self.facts.slopes
-        kind = (
-            "piecewise quadratic" if self.hinge_parts else "smooth" if self.is_smooth else "smooth with kinks"
-        )
+        kind = "piecewise quadratic" if self.derived.is_quadratic else "smooth"
+        kind = "numeric" if facts.numeric else kind + " with kinks" * (kind == "smooth" and bool(facts.kinks))
         shown = {
             "slopes": f"from {low:g} to {high:g}",
             "kinks": ", ".join(f"{kink:g}" for kink in facts.kinks) or "none",
@@ -278,7 +266,7 @@ class MarginFunction(ABC):
             "conjugate": f"finite on [{low:g}, {high:g}]",
             "parts": " + ".join(map(repr, self.parts)) or "none: slopes are computed numerically",
         }
-        title = f"{getattr(self, 'label', repr(self))}: {'numeric' if facts.numeric else kind}"
+        title = f"{getattr(self, 'label', repr(self))}: {kind}"
         return Description("\n".join([title, *(f"  {name:<14}{text}" for name, text in shown.items())]))
 
     # ---- algebra: a sum or a multiple of margin functions is a margin function
@@ -320,19 +308,3 @@ class MarginFunction(ABC):
         raise InvalidTypeError(must, f"{name}()", do)
 
     __radd__ = __sub__ = __rsub__ = __truediv__ = __neg__ = _not_a_term
-
-
-def _jump(function: formula.Function) -> Bools:
-    """Return a mask of the breakpoints at which the slope jumps, (K,)."""
-    low, high = function.jumps
-    return np.asarray(high - low > KINK * (1 + np.abs(low)))
-
-
-@lru_cache(maxsize=256)
-def _derived(atom: MarginFunction) -> formula.Function:
-    """Return the function that the formula of an atom gives; equal atoms share it."""
-    if atom.built_in:  # without cvxpy, which takes a second to load
-        with suppress(AttributeError, TypeError):  # a formula with functions of cvxpy itself
-            return formula.finished(atom.expression(formula.MARGIN))
-    given = getattr(atom, "cvxpy_expression", atom.expression)
-    return formula.derive(given, getattr(atom, "label", type(atom).__name__))

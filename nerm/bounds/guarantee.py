@@ -104,10 +104,10 @@ class Guarantee:
 
     def __repr__(self) -> str:
         count = sum(s.holds and "always" not in s.source for s in self.statements)
-        together = max(0.0, 1 - count * self.delta)
+        all_hold = max(0.0, 1 - count * self.delta)
         head = (
             f"Guarantee at delta = {self.delta:g}: each statement by itself holds with probability "
-            f"{1 - self.delta:g}, all {count} probabilistic ones together with {together:g}"
+            f"{1 - self.delta:g}, all {count} probabilistic ones together with {all_hold:g}"
         )
         return "\n".join([head, *(str(s) for s in self.statements)])
 

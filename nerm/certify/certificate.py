@@ -232,13 +232,13 @@ def best_certificate(
     slack = Slack(problem, coef, intercept)
     behind: Multipliers | None = None
 
-    def trials() -> Iterator[Multipliers]:
+    def suggested() -> Iterator[Multipliers]:
         if multipliers is not None:
             yield multipliers if problem.region is None else with_linear(problem, multipliers, coef)
         if multipliers is None or tol is not None:
             yield from candidates(problem, coef, intercept)
 
-    for candidate in trials():
+    for candidate in suggested():
         point = dual_point(problem, candidate, wanted)
         hidden = slack.of(point)
         if behind is None or point.bound - hidden > best.dual - best.slack:

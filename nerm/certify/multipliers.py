@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.atoms.jets import FARTHEST
+from nerm.atoms.functions import FARTHEST
 from nerm.certify.conjugates import MOST_COEFFICIENTS, MOST_OPERATIONS, MOST_STEPS, NEGLIGIBLE, square_weight
 from nerm.model.blocks import EPS, Block, limit_values, shares, term_weights, two_sided, weighted_duals
 from nerm.model.constraints import nonnegative_least_squares

@@ -178,7 +178,7 @@ def custom_atom_error(
         block = problem.blocks[j]
         counted = term_weights(problem)[j] * block.weights > 0
         margins = block.margins(scores)[counted]
-        apart = np.abs(block.atom.value(margins) - block.atom.derived.value(margins))
+        apart = np.abs(block.atom.value(margins) - block.atom.derived.jet(margins).value)
         total += term_weights(problem)[j] * weigh(block.weights[counted], apart)
         u = -behind.rows[j]
         with np.errstate(invalid="ignore"):

@@ -107,7 +107,7 @@ class ChunkedProblem:
         sums, tol)` returns the state with a new bound and the next hypothesis.
         """
         atoms = [block.atom for block in self.sample.blocks]
-        curved = [a for a in atoms if np.isfinite(a.facts.smoothness) and a.facts.bend is None]
+        curved = [a for a in atoms if 0 < a.facts.smoothness < np.inf]
         kinked = [a for a in atoms if not np.isfinite(a.facts.smoothness)]
         if curved and kinked:
             must = "the functions of an objective on chunks must be all smooth, or all straight between kinks"

@@ -301,9 +301,9 @@ def _affine(blocks: tuple[Block, ...], j: int, slope: Floats, constant: float, s
     steepness, height = float(atom.subgradient(np.array(at))[0]), float(atom.value(at))
     X = np.zeros((4, len(slope) - 1))
     X[0] = slope[:-1] / (length or 1.0)
-    pulls = np.array([length, slope[-1] - length])
+    slopes = np.array([length, slope[-1] - length])
     weights, targets, offsets = (np.full((len(blocks), 4), x) for x in (0.0, 1.0, 0.0))
-    weights[j] = [*np.abs(pulls / (small * steepness)), *2 * [constant / height / 2 if height > 0 else 0.0]]
-    targets[j] = small * np.array([*np.where(pulls * steepness > 0, 1.0, -1.0), 1.0, -1.0])
+    weights[j] = [*np.abs(slopes / (small * steepness)), *2 * [constant / height / 2 if height > 0 else 0.0]]
+    targets[j] = small * np.array([*np.where(slopes * steepness > 0, 1.0, -1.0), 1.0, -1.0])
     offsets[j] = -at
     return FewRows(X, weights, targets, offsets)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import nerm
 from nerm.defaults import LIMITS
 from nerm.errors import InvalidInputError
-from nerm.experiments.methods import METHODS, Fit, Fold, Method, attempt, neutral_svm, plain_lr, resolve
+from nerm.experiments.methods import METHODS, Fit, Fold, Method, fit_and_score, neutral_svm, plain_lr, resolve
 from nerm.experiments.running import as_grid, check_columns, reason_of
 from nerm.experiments.tradeoff import cross_validate
 from nerm.typing import Floats
@@ -88,7 +88,7 @@ class Training:
 
     def fitted(self, classifier: Callable[[float], Any]) -> "Find":
         """Return a function from a limit to candidates: the single model ``classifier(limit)``."""
-        return lambda limit: [attempt(classifier(limit), self.fold)]
+        return lambda limit: [fit_and_score(classifier(limit), self.fold)]
 
     def bisected(self, limit: float, fit: Callable[[float], Fit], low: float, high: float) -> Iterator[Fit]:
         """Yield the fits of a bisection for the weight at which the measure equals the limit.

@@ -153,7 +153,7 @@ class Method:
     level: str = "grid"
 
 
-def attempt(model: Any, fold: Fold) -> Fit:
+def fit_and_score(model: Any, fold: Fold) -> Fit:
     """Fit a scikit-learn classifier and score the test rows; return the `Fit`.
 
     The text of an error or of warnings becomes the `reason` of the fit. The viewpoint is passed to those
@@ -259,7 +259,7 @@ def from_estimator(
     def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:
         seed = {"random_state": fold.seed} if "random_state" in known else {}
         for weight in [{str(eta): value} for value in values] or [{}]:
-            yield attempt(clone(estimator).set_params(**seed, **weight), fold)
+            yield fit_and_score(clone(estimator).set_params(**seed, **weight), fold)
 
     kind = f"{type(estimator).__module__}.{type(estimator).__qualname__}"
     details = re.sub(r" at 0x[0-9a-f]+", "", f"{kind} {known!r}")  # addresses differ from run to run
@@ -280,22 +280,22 @@ def neutral_svm(weights: str = "uniform") -> Method:
 def prejudice_remover(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
     """Fit the prejudice remover (PR) for each eta, started from the coefficients for the previous eta."""
     model = nerm.baselines.PrejudiceRemover(lam=lam, warm_start=True)
-    return (attempt(model.set_params(eta=eta), fold) for eta in etas)
+    return (fit_and_score(model.set_params(eta=eta), fold) for eta in etas)
 
 
 def eta_lr(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
     """Fit eta-neutral logistic regression for each eta."""
-    return (attempt(nerm.baselines.EtaNeutralLogisticRegression(eta, lam), fold) for eta in etas)
+    return (fit_and_score(nerm.baselines.EtaNeutralLogisticRegression(eta, lam), fold) for eta in etas)
 
 
 def cv2nb(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
     """Fit CV2NB (Calders and Verwer's two naive Bayes models), which has neither lambda nor eta."""
-    yield attempt(nerm.baselines.CV2NB(), fold)
+    yield fit_and_score(nerm.baselines.CV2NB(), fold)
 
 
 def logistic_regression(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
     """Fit logistic regression without neutrality."""
-    yield attempt(plain_lr(lam), fold)
+    yield fit_and_score(plain_lr(lam), fold)
 
 
 def plain_lr(lam: float) -> Any:

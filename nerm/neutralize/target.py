@@ -29,7 +29,7 @@ import pandas as pd
 from nerm.certify.solution import Solution, Status
 from nerm.defaults import DEFAULTS
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.metrics import METRICS, Metric, as_metric, together
+from nerm.metrics import METRICS, Metric, as_metric, combined
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import as_nonnegative, as_positive, check_known
 
@@ -79,7 +79,7 @@ class Target:
         """The measure; for several limits, the largest share of its limit that a measure uses."""
         if not isinstance(self.limit, Mapping):
             return as_metric(self.measure)
-        return together({name: limit for name, limit in self.limit.items() if name != "accuracy"})
+        return combined({name: limit for name, limit in self.limit.items() if name != "accuracy"})
 
     @property
     def least_accuracy(self) -> float:

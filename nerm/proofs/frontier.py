@@ -77,7 +77,7 @@ def frontier(
     if whole:
         found = replace(found, others=(Point(zero, 0.0, at_zero),))
     while found.gap > tol:
-        eta, neighbours = found.next_solve()
+        eta, adjacent = found.next_solve()
         if any(abs(eta - one) <= 1e-9 * (1 + eta) for one in found.etas):
             break  # the solves themselves are not accurate enough
         # the width of the band, which may be far less than P + eta C, sets the accuracy
@@ -85,7 +85,7 @@ def frontier(
         new = solve(
             eta, min(fine, tol / 10 * (abs(p - q) + eta * abs(c - d)) / max(abs(p) + eta * abs(c), 1e-300))
         )
-        halves = [(0.5 * (one.coef + new.coef), 0.5 * (one.intercept + new.intercept)) for one in neighbours]
+        halves = [(0.5 * (one.coef + new.coef), 0.5 * (one.intercept + new.intercept)) for one in adjacent]
         points = [Point(*half, base.evaluate(*half)) for half in halves]
         solutions = sorted([*found.solutions, new], key=lambda one: float(one.problem.etas.sum()))
         found = replace(found, solutions=tuple(solutions), others=(*found.others, *points))

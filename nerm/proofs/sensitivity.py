@@ -67,7 +67,7 @@ class Linearization:
         for j, (block, weights) in enumerate(zip(problem.blocks, self.weights, strict=True)):
             self._classify(j, block, weights)
         self.density[self.active] = 0.0
-        self.pulls = sum(
+        self.score_gradient = sum(
             w * b.targets * s for w, b, s in zip(self.weights, problem.blocks, self.slopes, strict=True)
         )
         self._ties()
@@ -96,7 +96,7 @@ class Linearization:
         self.slopes[j] = np.where(at, self.slopes[j], 0.5 * (low + high))
         self.kinked[j] = at
         self.active |= at
-        curvature = np.where(at | ~counted, 0.0, block.atom.derived.curvature(margins))
+        curvature = np.where(at | ~counted, 0.0, block.atom.derived.jet(margins, "right").curvature)
         self.density += weights * block.targets**2 * curvature
 
     def _ties(self) -> None:
@@ -110,8 +110,8 @@ class Linearization:
                 continue
             sides = [blocks[j].total(self.scores) / problem.divisor for j in (plus, minus)]
             rest = etas[plus] * (sides[0] - sides[1])
-            pull = [blocks[j].weights * blocks[j].targets * self.slopes[j] for j in (plus, minus)]
-            gradient = self.adjoint(np.where(self.active, 0.0, etas[plus] * (pull[0] - pull[1])))
+            part = [blocks[j].weights * blocks[j].targets * self.slopes[j] for j in (plus, minus)]
+            gradient = self.adjoint(np.where(self.active, 0.0, etas[plus] * (part[0] - part[1])))
             unit = float(blocks[plus].weights.sum()) / problem.divisor
             apart = abs(sides[0] - sides[1]) / max(*map(abs, sides), unit)
             inside = float(min(self.at.thetas[k], 1 - self.at.thetas[k]))
@@ -132,7 +132,7 @@ class Linearization:
             raise UnsupportedProblemError(must, repr(self.problem.objective), "Use one of them")
         self.mu = square_weight(parts)
         share, d = sum(weight for weight, atom in parts if isinstance(atom, L1)), len(self.w)
-        rest = np.abs(self.adjoint(self.pulls)[:d] + self.mu * self.w)
+        rest = np.abs(self.adjoint(self.score_gradient)[:d] + self.mu * self.w)
         inside = 1 - rest / share if share else np.full(d, -1.0)
         self.held = inside >= np.abs(self.w)
         self.loose += list(np.eye(self.size)[:d][np.maximum(inside, np.abs(self.w)) <= self.width])
@@ -236,12 +236,12 @@ class Linearization:
         """
         blocks, d, thetas = self.problem.blocks, len(self.w), self.at.thetas.copy()
 
-        def gradient(pulls: Floats, dw: Floats) -> Floats:
-            found = self.adjoint(pulls)
+        def gradient(gradients: Floats, dw: Floats) -> Floats:
+            found = self.adjoint(gradients)
             found[:d] += np.where(self.held, 0.0, self.gradient + self.mu * dw)
             return found
 
-        dz, dtheta, _ = self.solve(gradient(self.pulls, 0.0 * self.w)[:, None], self.rests[:, None])
+        dz, dtheta, _ = self.solve(gradient(self.score_gradient, 0.0 * self.w)[:, None], self.rests[:, None])
         dz = dz[:, 0]
         thetas[self.tied] = np.clip(thetas[self.tied] + dtheta[:, 0], 0.0, 1.0)
         scores = self.scores + self.change(dz)
@@ -250,8 +250,8 @@ class Linearization:
         if self.active.any():
             F, free = self.rows(self.active), (scales * self.kinked)[:, self.active]
             left = gradient(-(scales * rows).sum(axis=0), dz[:d]) * self.problem.divisor
-            pulls = F @ np.linalg.lstsq(F.T @ F, -left, rcond=1e-12)[0]
-            rows[:, self.active] -= free * pulls / np.maximum((free**2).sum(axis=0), 1e-300)
+            correction = F @ np.linalg.lstsq(F.T @ F, -left, rcond=1e-12)[0]
+            rows[:, self.active] -= free * correction / np.maximum((free**2).sum(axis=0), 1e-300)
         coef, intercept = self.hypothesis(dz)
         return coef, float(intercept), Multipliers(rows, thetas)
 
@@ -315,12 +315,12 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
     if not total.get(parameter, 1.0) > 0:
         must = f"a derivative by {parameter} needs a positive weight"
         raise InvalidInputError(must, "0", f"Solve at a small {parameter} instead")
-    pulls = [w * b.targets * s for w, b, s in zip(system.weights, blocks, system.slopes, strict=True)]
+    gradients = [w * b.targets * s for w, b, s in zip(system.weights, blocks, system.slopes, strict=True)]
     own = np.zeros((len(problem.objective.terms), 1))  # the derivatives at a fixed hypothesis
     if parameter == "lam":
         g = np.append(system.gradient, np.zeros(int(problem.intercept)))[:, None] / total["lam"]
     elif parameter == "eta":
-        neutral = sum(pull for pull, kind in zip(pulls, kinds, strict=True) if kind == "neutrality")
+        neutral = sum(part for part, kind in zip(gradients, kinds, strict=True) if kind == "neutrality")
         g = system.adjoint(np.where(system.active, 0.0, neutral))[:, None] / total["eta"]
     else:
         slope, own = np.zeros(n), np.zeros((len(own), n))

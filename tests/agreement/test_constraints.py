@@ -256,7 +256,7 @@ def test_a_limit_of_nothing_is_an_equation():
         1e20,
         1e200,
         np.inf,
-    ):  # so large that nothing is left of the risk's share when forces cancel
+    ):  # so large that nothing is left of the risk's share when weighted dual variables cancel
         for thetas in (known.thetas, np.array([0.5])):
             wrong = replace(known, rows=np.ones_like(known.rows), thetas=thetas, limits=np.array([eta]))
             assert not problem.certify(solution.coef, solution.intercept, wrong).dual > model.value * (
@@ -280,7 +280,7 @@ def test_constraints_that_contradict_each_other_are_certified_to_do_so(solver, n
     X, y, v = data()
     solution = PLAIN.subject_to(*INFEASIBLE[name]).on(X, y, viewpoint=v).solve(solver)
     if solver == "scs" and solution.status == "inaccurate":
-        return  # it may give up before it has seen it; what it must never say is optimal
+        return  # it may stop before it has proved it; what it must never say is optimal
     assert solution.status == "infeasible", solution
     assert solution.certificate.dual == np.inf
     assert "every hypothesis exceeds some limit by" in solution.certificate.reason

@@ -67,7 +67,7 @@ def check(formula, rng):
         f = derive(formula, "random")
     points = np.concatenate([rng.normal(0, 3, 30), f.breaks, f.breaks + 1e-3, [-20.0, 0.0, 1.0, 15.0]])
     points = points[np.abs(points) < 50]
-    values = f.value(points)
+    values = f.jet(points).value
     usual = np.abs(values) < 1e6
     points, values = points[usual], values[usual]
     scale = 1 + np.abs(values)
@@ -87,7 +87,7 @@ def check(formula, rng):
     size = 1 + np.abs(u * at) + np.abs(value)
     assert np.all(np.abs(star - (u * at - value)) <= 1e-9 * size)
     grid = np.linspace(-30, 30, 401)
-    reached = u[:, None] * grid - f.value(grid)
+    reached = u[:, None] * grid - f.jet(grid).value
     assert np.all(star[:, None] >= reached - 1e-9 * (1 + np.abs(reached)))
     for step in (0.1, 3.0):
         z = f.prox(points, step)
@@ -177,7 +177,8 @@ def test_pieces_of_piecewise_quadratics(formula, breaks, slopes, parts):
     atom = nerm.margin_function(formula)
     np.testing.assert_allclose(atom.facts.breakpoints, breaks, atol=1e-14)
     assert atom.facts.slopes == slopes
-    assert len(atom.hinge_parts) == parts
+    assert atom.derived.is_quadratic
+    assert len(atom.parts) == parts
     nerm.testing.check_margin_function(atom)
 
 
@@ -218,6 +219,26 @@ def test_a_formula_that_only_nerm_proves_convex():
         (lambda m: cp.power(m, 1.5), "finite on all real numbers"),
         (lambda m: 0 * m + 2, "must depend on its argument. Got a constant"),
         (lambda m: cp.pos(m) - cp.pos(m) + 1, "must depend on its argument"),
+        (lambda m: cp.inv_pos(m + 100), "finite on all real numbers. Got"),
+        (lambda m: -cp.entr(m + 5), "finite on all real numbers"),
+        (lambda m: cp.kl_div(m + 40, 1), "finite on all real numbers"),
+        (lambda m: cp.power(m - 100, -2), "finite on all real numbers"),
+        (lambda m: cp.power(m, 3), "finite on all real numbers"),
+        (
+            lambda m: cp.Parameter(nonneg=True, value=1.0) * cp.pos(m),
+            "have no parameter and no other variable",
+        ),
+        (lambda m: cp.pos(m - cp.Variable()), "have no parameter and no other variable"),
+        (lambda m: cp.norm(m), "work elementwise"),
+        (lambda m: cp.multiply(np.linspace(1, 2, m.size), cp.pos(m)), "work elementwise"),
+        (lambda m: cp.pos(m[::-1]), "work elementwise"),
+        (lambda m: cp.cumsum(cp.pos(m)), "work elementwise"),
+        (lambda m: cp.vstack([m, m]), "work elementwise"),
+        (lambda m: cp.abs(m) - 2 * cp.pos(cp.abs(m) - 1), "must be convex"),
+        (lambda m: cp.exp(m) - cp.exp(2 * m), "must be convex"),
+        (lambda m: m >= 1, "must map a cvxpy expression to a cvxpy expression"),
+        (lambda m: 3.0, "must map a cvxpy expression to a cvxpy expression"),
+        (lambda m: np.maximum(m, 0), "must map a cvxpy expression to a cvxpy expression"),
     ],
 )
 def test_wrong_formulas_get_one_sentence(formula, message):
@@ -227,9 +248,9 @@ def test_wrong_formulas_get_one_sentence(formula, message):
 
 def test_an_atom_without_a_rule_warns_and_works():
     def total(m):
-        return cp.sum(cp.vstack([cp.pos(1 - m), cp.square(m)]), axis=0)
+        return cp.cumsum(cp.vstack([cp.pos(1 - m), cp.square(m)]), axis=0)[1]
 
-    with pytest.warns(UserWarning, match="no rule for cvxpy.Sum"):
+    with pytest.warns(UserWarning, match="no rule for cvxpy.index"):
         atom = nerm.margin_function(total, name="total")
     assert atom.facts.numeric
     assert atom.parts == ()
@@ -250,7 +271,7 @@ def test_a_length_is_a_smooth_formula():
     np.testing.assert_allclose(atom.value(m), np.hypot(1 - m, 1))
     np.testing.assert_allclose(atom.curvature(m), np.hypot(1 - m, 1) ** -3.0)
     nerm.testing.check_margin_function(atom)
-    assert atom.is_smooth
+    assert atom.parts == (atom,)
 
 
 def test_the_description_and_the_picture():

@@ -1,4 +1,4 @@
-"""Multipliers from less: from forces alone, or from the hypothesis alone, they are those of the optimum."""
+"""Multipliers from less: from weighted dual variables alone, or from the hypothesis alone, they are those of the optimum."""
 
 from __future__ import annotations
 

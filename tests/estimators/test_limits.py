@@ -453,11 +453,11 @@ def test_how_many_more_rows():
     target = Target(limits, confidence=0.9)
     # Two statements: 0.02 + 0.16 needs 4 times the rows, 0.08 + 0.06 needs 9 times; a candidate beyond the
     # limit none.
-    judged = [np.array([[0.18, 0.02], [0.14, 0.08]]), np.array([[0.2, 0.12], [0.14, 0.08]])]
-    error = no_promise(target, judged, 300)
+    rates = [np.array([[0.18, 0.02], [0.14, 0.08]]), np.array([[0.2, 0.12], [0.14, 0.08]])]
+    error = no_promise(target, rates, 300)
     assert "about 8000 more rows" in str(error)
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    assert no_promise(target, judged[1:], 300).advice == (("limit", "raise"), ("rows", "use many more"))
+    assert no_promise(target, rates[1:], 300).advice == (("limit", "raise"), ("rows", "use many more"))
 
 
 @pytest.mark.parametrize("limit", [0.02, 0.01])

@@ -50,7 +50,7 @@ def test_a_sweep_fits_on_some_rows_and_scores_others(sample):
 @pytest.mark.long
 def test_an_answer_that_is_not_certified_says_its_gap(sample):
     train = np.arange(len(sample.y))
-    method = from_objective("hasty", hinge_objective, [1.0], solver="interior-point", tol=1e-16)
+    method = from_objective("early", hinge_objective, [1.0], solver="interior-point", tol=1e-16)
     (fit,) = sweep(method, sample, train, train, 1.0)
     assert fit.status == "not converged"
     assert fit.reason.startswith("certified relative gap ")

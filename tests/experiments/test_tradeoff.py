@@ -98,7 +98,7 @@ def test_a_users_estimator_and_its_failures_are_recorded(small):
 
 
 def test_a_fit_that_stops_early_says_so(small):
-    small.update(methods=[from_estimator("hasty", LogisticRegression(max_iter=1))], etas=None)
+    small.update(methods=[from_estimator("early", LogisticRegression(max_iter=1))], etas=None)
     table = tradeoff(**small)
     assert table.status.unique().tolist() == ["not converged"]
     assert table.reason.str.startswith("ConvergenceWarning: ").all()

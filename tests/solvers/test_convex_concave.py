@@ -344,6 +344,4 @@ def test_on_real_data_it_falls_at_every_step_and_ends_soon(name, loss, psi):
         assert value <= before
         start, before = (one.coef, one.intercept), value
     f = X @ solution.coef + solution.intercept
-    assert (
-        loss == "ramp" or 0.005 < (f > 0).mean() < 0.995
-    )  # no constant; the ramp loss gives up on a rare class
+    assert loss == "ramp" or 0.005 < (f > 0).mean() < 0.995  # no constant; the ramp loss ignores a rare class

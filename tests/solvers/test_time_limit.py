@@ -1,4 +1,4 @@
-"""Time limits: whoever is stopped gives a hypothesis that is judged, for every solver, and no process stays behind."""
+"""Time limits: a solver that is stopped returns a hypothesis with a certificate, and no process stays behind."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nerm.atoms.jets import STEEPEST
+from nerm.atoms.functions import STEEPEST
 from nerm.model.blocks import Block, pair_numbers
 from nerm.solvers.interior_point import passes
 from nerm.solvers.interior_point.matrices import Features
@@ -337,7 +337,7 @@ class Arrays:
         """
         atom, m = self.blocks[j].atom, self._margins(j, state.scores, part)
         jet = atom.derived.jet(m)
-        state.duals.u[j, part] = jet.low
+        state.duals.u[j, part] = jet.slope
         self.move.kappa[j, part] = np.minimum(jet.curvature, STEEPEST)
         return float(self.data.weights[j, part] @ jet.value)
 

@@ -535,7 +535,7 @@ class NewtonSystem:
 def cholesky(matrix: Floats) -> Floats:
     """Return the Cholesky factor of a matrix with unit diagonal.
 
-    The matrix is changed in place: before each attempt a multiple of the identity is added, at first 4e-16
+    The matrix is changed in place: before each factorization, add a multiple of the identity, at first 4e-16
     times the size of the matrix, then 100 times more each time. LAPACK is called directly, since on systems
     this small the checks of scipy cost as much as the factorisation.
     """

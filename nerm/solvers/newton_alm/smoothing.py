@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nerm.atoms.jets import STEEPEST
+from nerm.atoms.functions import STEEPEST
 from nerm.model.blocks import Block, score_unit
 from nerm.solvers.linalg.compiled import compiled
 from nerm.typing import Floats
@@ -87,7 +87,7 @@ class Blocks:
             facts = block.atom.facts
             if facts.quadratic is None:
                 jet = block.atom.derived.jet(m)
-                u[j] = extended[j] = jet.low
+                u[j] = extended[j] = jet.slope
                 curvature[j] = np.minimum(jet.curvature, STEEPEST)
                 values[j] = w @ jet.value
                 conjugates[j] = w @ (u[j] * m - jet.value)

@@ -45,7 +45,7 @@ class SMO(NermSolver):
         """Return the first property that the SMO does not take, or None."""
         for block in problem.blocks:
             alone_unbounded = block.side == 0 and not block.domain[0] <= 0 <= block.domain[1]
-            if not block.atom.hinge_parts or alone_unbounded:
+            if not block.atom.derived.is_quadratic or alone_unbounded:
                 return repr(block.atom)
         if not value_at_zero(problem) > 0:
             return "no risk of positive weight"

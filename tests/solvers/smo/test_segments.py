@@ -194,14 +194,3 @@ def test_theta_can_be_anything_unless_the_identity_pulls_too_hard():
     for theta, inside in ((low + 1e-9, True), (low - 1e-6, False), (high - 1e-9, True), (high + 1e-6, False)):
         segments = Segments(made, theta)
         assert (segments.breaks[:, 0].sum() <= 0 <= segments.breaks[:, -1].sum()) == inside
-
-
-@pytest.mark.parametrize("atom", [atom() for atom in nerm.atoms.margin_functions().values()], ids=repr)
-def test_a_bend_is_where_two_straight_lines_meet(atom):
-    bend, (low, high) = atom.facts.bend, atom.facts.slopes
-    straight = atom.facts.smoothness in (0.0, np.inf) and atom.name in ("hinge", "pinball", "identity")
-    assert (bend is not None) == straight
-    if straight:
-        m = np.linspace(-4, 4, 33)
-        lines = atom.value(bend) + np.maximum(low * (m - bend), high * (m - bend))
-        np.testing.assert_allclose(atom.value(m), lines, atol=1e-12)

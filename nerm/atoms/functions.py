@@ -1,0 +1,538 @@
+"""Functions of one number that consist of smooth pieces: their algebra, and the conjugate of convex ones.
+
+A piece is a quadratic or a curve. A function whose pieces are all quadratics is known exactly. A curve is
+known by its jets, and the conjugate and the prox follow from these: both invert a nondecreasing function, the
+slope, by Newton steps that a bracket safeguards. All functions are vectorised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from nerm.typing import Bools, Floats, Ints
+
+Pointwise: TypeAlias = Callable[[Floats], Floats]
+
+FARTHEST = 1e8  # margins beyond this are treated as infinite
+NARROW = 1e-8  # relative width of the bracket of a maximizer; the conjugate is exact up to its square
+KINK = 1e-9  # relative jump of the slope that counts as a kink
+STEEPEST = 1e6  # larger curvatures count as this one
+SETTLED = 1e-13  # relative distance at which two roots, breakpoints or slopes count as equal
+MOST_ITERATIONS = 200  # of a root finder
+ROUNDING = 8 * np.finfo(float).eps
+GRID = np.sinh(np.linspace(-15.0, 15.0, 3001))  # margins up to 1.6e6, dense around 0
+
+
+class Jet(NamedTuple):
+    """Value, slope and curvature at given points."""
+
+    value: Floats
+    slope: Floats
+    curvature: Floats
+
+
+class Quadratic(NamedTuple):
+    """The piece curve x^2 + slope x + level with x = m - centre."""
+
+    curve: float
+    slope: float
+    level: float
+    centre: float = 0.0
+
+    def jet(self, m: Floats) -> Jet:
+        """Return the jet at m."""
+        x, value = m - self.centre, np.full(np.shape(m), self.level)
+        slopes, curvature = np.full(value.shape, self.slope), np.full(value.shape, 2 * self.curve)
+        if self.slope:
+            value = value + self.slope * x
+        if self.curve:
+            value, slopes = value + self.curve * x * x, slopes + 2 * self.curve * x
+        return Jet(value, slopes, curvature)
+
+    def around(self, centre: float) -> Quadratic:
+        """Return the same function with another centre."""
+        x = centre - self.centre
+        level = self.level + x * (self.slope + self.curve * x)
+        return Quadratic(self.curve, self.slope + 2 * self.curve * x, level, centre)
+
+    @property
+    def most(self) -> float:
+        """The largest absolute curvature."""
+        return 2 * abs(self.curve)
+
+    @property
+    def star(self) -> None:
+        """None: the conjugate is found from the slopes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """A piece given by its jets. `most` bounds the absolute curvature; `star` is the conjugate, if known."""
+
+    jet: Callable[[Floats], Jet]
+    most: float = np.inf
+    star: Pointwise | None = None
+
+
+Piece: TypeAlias = Quadratic | Curve
+
+
+def _sum(a: float, b: float) -> float:
+    """Return a + b, or 0 if the sum consists of rounding errors."""
+    return 0.0 if abs(a + b) <= SETTLED * abs(a) else a + b
+
+
+def add(p: Piece, q: Piece) -> Piece:
+    """Return the sum of two pieces."""
+    if isinstance(p, Quadratic) and isinstance(q, Quadratic):
+        p, q = (p, q) if abs(p.curve) >= abs(q.curve) else (q, p)  # values are exact near the vertex
+        q = q.around(p.centre)
+        return Quadratic(_sum(p.curve, q.curve), _sum(p.slope, q.slope), p.level + q.level, p.centre)
+    star = _moved_star(p, q) or _moved_star(q, p)
+    return Curve(lambda m: Jet(*map(np.add, p.jet(m), q.jet(m))), p.most + q.most, star)
+
+
+def _moved_star(p: Piece, line: Piece) -> Pointwise | None:
+    """Return the conjugate of the sum of p and a line, if that of p is known."""
+    if p.star is None or not isinstance(line, Quadratic) or line.curve:
+        return None
+    _, slope, level, _ = line.around(0.0)
+    star = p.star
+    return lambda u: star(u - slope) - level
+
+
+def scale(p: Piece, factor: float) -> Piece:
+    """Return a multiple of a piece."""
+    if isinstance(p, Quadratic):
+        return Quadratic(factor * p.curve, factor * p.slope, factor * p.level, p.centre)
+    known = p.star if factor > 0 else None
+    star = None if known is None else lambda u: factor * known(u / factor)
+    return Curve(lambda m: Jet(*(factor * part for part in p.jet(m))), abs(factor) * p.most, star)
+
+
+def larger(p: Piece, q: Piece, x: float) -> Piece:
+    """Return the larger of two pieces that do not cross; it is p or q at x, where they may touch.
+
+    Curves may cross where no root was found: then the larger value counts at each point.
+    """
+    one, two = p.jet(np.array(x)), q.jet(np.array(x))
+    rounding = ROUNDING * (1 + abs(one.value))
+    touch = abs(one.value - two.value) <= rounding
+    p, q = (q, p) if (two.curvature > one.curvature if touch else two.value > one.value) else (p, q)
+    if isinstance(p, Quadratic) and isinstance(q, Quadratic):
+        return p
+
+    def jet(m: Floats) -> Jet:
+        usual, other = p.jet(m), q.jet(m)
+        crossed = other.value > usual.value + ROUNDING * (1 + np.abs(usual.value))
+        return Jet(*(np.where(crossed, b, a) for a, b in zip(usual, other, strict=True)))
+
+    return Curve(jet, max(p.most, q.most))
+
+
+def roots(p: Piece, q: Piece, low: float, high: float) -> Iterable[float]:
+    """Return the points between `low` and `high` at which the sign of p - q changes."""
+    if not (isinstance(p, Quadratic) and isinstance(q, Quadratic)):
+        return _crossings(p, q, low, high)
+    x = float(_inside(np.array([low, high])[np.isfinite([low, high])])[int(np.isfinite(low))])
+    p, q = p.around(x), q.around(x)
+    a, b, c = p.curve - q.curve, p.slope - q.slope, p.level - q.level
+    discriminant = b * b - 4 * a * c
+    far = -0.5 * (b + np.copysign(np.sqrt(max(discriminant, 0.0)), b))
+    moves = [part / whole for part, whole in ((far, a), (c, far)) if whole and discriminant > 0]
+    return [_short(x + move) for move in moves if low < x + move < high]
+
+
+def _short(number: float) -> float:
+    """Replace a number by a decimal of 14 digits if both are equal up to rounding: -0.6, say."""
+    short = float(f"{number:.14g}")
+    return short if abs(short - number) <= ROUNDING * abs(number) else float(number)
+
+
+def _crossings(p: Piece, q: Piece, low: float, high: float) -> Floats:
+    """Return the points at which p - q changes its sign on a grid, by bisection."""
+    near = np.geomspace(1e-9, 1e-2, 15)  # next to a kink it may change its sign twice
+    points = np.concatenate([GRID, [low, high], low + near, high - near])
+    points = np.unique(points[(points >= low) & (points <= high) & np.isfinite(points)])
+
+    def sign(m: Floats) -> Floats:
+        return np.sign(p.jet(m).value - q.jet(m).value)
+
+    signs = sign(points)
+    known = np.flatnonzero(np.abs(signs) == 1)  # it may be 0 at single points or on intervals
+    change = np.flatnonzero(signs[known[1:]] != signs[known[:-1]])
+    left, right, before = points[known[change]], points[known[change + 1]], signs[known[change]]
+    for _ in range(80):
+        middle = 0.5 * (left + right)
+        same = sign(middle) == before
+        left, right = np.where(same, middle, left), np.where(same, right, middle)
+    return np.asarray(right)
+
+
+def _inside(breaks: Floats) -> Floats:
+    """Return one point inside each piece, (K + 1,)."""
+    if not len(breaks):
+        return np.zeros(1)
+    first, last = breaks[0] - (1 + abs(breaks[0])), breaks[-1] + 1 + abs(breaks[-1])
+    return np.concatenate([[first], breaks[:-1] + 0.5 * np.diff(breaks), [last]])
+
+
+@dataclass(frozen=True, eq=False)
+class Function:
+    """A continuous function of one number.
+
+    Attributes
+    ----------
+    pieces : tuple of K + 1 pieces
+        Smooth functions. Piece k counts between breaks[k - 1] and breaks[k].
+    breaks : (K,) array
+        The breakpoints, increasing: all points at which the slope may jump or the curvature may be infinite.
+    step : float
+        The relative step of the secants, if slopes are computed from values; else 0.
+
+    Examples
+    --------
+    >>> m = Function((Quadratic(0.0, 1.0, 0.0),))
+    >>> f = (1.0 - m).maximum(2.0 * (0.2 - m)).maximum(0.0)
+    >>> f.breaks.tolist(), f.jet(np.array([-2.0, 0.0])).value.tolist()
+    ([-0.6, 1.0], [4.4, 1.0])
+    >>> f.end_slopes, f.conjugate(np.array([-1.5, 0.1])).round(12).tolist()
+    ((-2.0, 0.0), [-0.7, inf])
+    """
+
+    pieces: tuple[Piece, ...]
+    breaks: Floats = field(default_factory=lambda: np.zeros(0))
+    step: float = 0.0
+
+    # ---- algebra
+
+    def map(self, change: Callable[[Piece, float], Piece], breaks: Floats | None = None) -> Function:
+        """Return the function with changed pieces: change(piece, a point inside) between breakpoints.
+
+        `breaks` are further breakpoints.
+        """
+        breaks = self.breaks if breaks is None else np.union1d(self.breaks, breaks)
+        return self.joined(self, breaks, lambda p, _, x: change(p, x))
+
+    def joined(
+        self, other: Function, breaks: Floats, join: Callable[[Piece, Piece, float], Piece]
+    ) -> Function:
+        """Return the function whose pieces between `breaks` are join(piece, other piece, a point inside)."""
+        inside = _inside(breaks)
+        pairs = ([f.pieces[k] for k in np.searchsorted(f.breaks, inside)] for f in (self, other))
+        return _simplified(breaks, [join(p, q, x) for p, q, x in zip(*pairs, inside.tolist(), strict=True)])
+
+    def __add__(self, other: Any) -> Function:
+        other = as_function(other)
+        return self.joined(other, np.union1d(self.breaks, other.breaks), lambda p, q, _: add(p, q))
+
+    def __mul__(self, other: Any) -> Function:
+        other = as_function(other)
+        if other.number is None and self.number is None:
+            raise NotImplementedError("a product of two functions of m")
+        function, factor = (self, other.number) if other.number is not None else (other, self.number)
+        return function.map(lambda piece, _: scale(piece, factor))  # type: ignore[arg-type]
+
+    def __rsub__(self, other: Any) -> Function:
+        return as_function(other) + self * -1.0
+
+    def __sub__(self, other: Any) -> Function:
+        return self + as_function(other) * -1.0
+
+    def __neg__(self) -> Function:
+        return self * -1.0
+
+    def __truediv__(self, number: float) -> Function:
+        return self * (1.0 / number)
+
+    def __abs__(self) -> Function:
+        return self.maximum(-self)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+    @np.errstate(all="ignore")
+    def maximum(self, other: Any) -> Function:
+        """Return the larger of two functions."""
+        other = as_function(other)
+        breaks = np.union1d(self.breaks, other.breaks)
+        found = list[float]()
+        ends, inside = [-np.inf, *breaks.tolist(), np.inf], _inside(breaks)
+        for (low, high), x in zip(pairwise(ends), inside, strict=True):
+            p, q = (f.pieces[int(np.searchsorted(f.breaks, x))] for f in (self, other))
+            found.extend(roots(p, q, low, high))
+        return self.joined(other, np.union1d(breaks, found), larger)
+
+    @property
+    def number(self) -> float | None:
+        """The value of a constant, else None."""
+        p = self.pieces[0]
+        constant = len(self.pieces) == 1 and isinstance(p, Quadratic) and not (p.curve or p.slope)
+        return p.level if constant else None  # type: ignore[union-attr]
+
+    # ---- evaluation
+
+    @np.errstate(all="ignore")
+    def jet(self, m: Floats, side: Literal["left", "right"] = "left") -> Jet:
+        """Return the jet at m; at a breakpoint that of the piece on this side of it."""
+        if len(self.pieces) == 1:
+            return self.pieces[0].jet(m)
+        place, out = np.searchsorted(self.breaks, m, side), np.empty((3, *np.shape(m)))
+        for k in np.unique(place).tolist():
+            here = place == k
+            out[:, here] = self.pieces[k].jet(m[here])
+        return Jet(*out)
+
+    def slopes_at(self, m: Floats) -> tuple[Floats, Floats]:
+        """Return the slopes to the left and to the right of m, each in the shape of m."""
+        move = self.step * np.maximum(1.0, np.abs(m))
+        left, right = self.jet(m - move, "left").slope, self.jet(m + move, "right").slope
+        return np.clip(left, *self.end_slopes), np.clip(right, *self.end_slopes)
+
+    @cached_property
+    def is_quadratic(self) -> bool:
+        """Whether the function is piecewise quadratic."""
+        return all(isinstance(piece, Quadratic) for piece in self.pieces)
+
+    @cached_property
+    def jumps(self) -> tuple[Floats, Floats]:
+        """The slopes to the left and to the right of each breakpoint, (K,) each."""
+        return self.jet(self.breaks, "left").slope, self.jet(self.breaks, "right").slope
+
+    @property
+    def kinked(self) -> Bools:
+        """A mask of the breakpoints at which the slope jumps, (K,)."""
+        low, high = self.jumps
+        return np.asarray(high - low > KINK * (1 + np.abs(low)))
+
+    @property
+    def smoothness(self) -> float:
+        """A bound on the curvature; infinite if the slope jumps."""
+        return np.inf if self.kinked.any() else max(piece.most for piece in self.pieces)
+
+    @property
+    def is_convex(self) -> bool:
+        """Whether a piecewise quadratic function has no concave piece and no falling slope."""
+        low, high = self.jumps
+        curved = all(piece.curve >= 0 for piece in self.pieces)  # type: ignore[union-attr]
+        return curved and bool((high >= low - SETTLED * (1 + np.abs(low))).all())
+
+    # ---- what follows is for convex functions
+
+    @cached_property
+    def end_slopes(self) -> tuple[float, float]:
+        """The slopes at -inf and +inf.
+
+        A slope of a curve at 1e100 that is not moderate, or not a number because the value overflows, counts
+        as infinite. A slope that has not reached its limit there is too small, which is safe for the
+        conjugate.
+        """
+        ends = []
+        for sign, piece in ((-1.0, self.pieces[0]), (1.0, self.pieces[-1])):
+            slopes = Function((piece,)).jet(sign * np.array([1e100, 1e6, 1e3])).slope
+            known = slopes[np.isfinite(slopes)]
+            grows = len(known) < len(slopes) or abs(known[0]) > 1e3 * (1 + abs(known[-1]))
+            ends.append(sign * np.inf if grows else float(known[0]) + 0.0)
+        return ends[0], ends[1]
+
+    @cached_property
+    def hinges(self) -> list[tuple[float, float, float, float]]:
+        """The hinge-like functions (a, q, low, high) in this function (`nerm.atoms.losses.HingePiece`).
+
+        The slope rises from that at -inf to that at +inf in segments: a jump at a breakpoint, or a quadratic
+        piece. Each segment is one hinge-like function. A piecewise quadratic function is their sum, up to a
+        constant; of any other function only the jumps are taken. The range of u contains 0 if possible:
+        segments below the slope 0 have u in [-height, 0], those above have [0, height].
+        """
+        (low, high), kinked = self.jumps, self.kinked
+        ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
+        segments = list[tuple[float, float, float, float]]()
+        for k, piece in enumerate(self.pieces):
+            if self.is_quadratic and piece.most > 0:
+                curve, slope, _, centre = piece  # type: ignore[misc]
+                first, last = (slope + 2 * curve * (ends[k : k + 2] - centre)).tolist()
+                segments.append((centre - slope / (2 * curve), 1 / (2 * curve), first, last))
+            if k < len(low) and kinked[k]:
+                segments.append((float(self.breaks[k]), 0.0, float(low[k]), float(high[k])))
+        origin = float(np.clip(0.0, *self.end_slopes)) if self.is_quadratic else 0.0
+        parts = list[tuple[float, float, float, float]]()
+        for a, q, first, last in segments:
+            shift = min(max(origin, first), last)  # the slope of the function at which u of this part is 0
+            parts.append((a + q * shift, q, first - shift, last - shift))
+        if origin or (self.is_quadratic and not parts):  # all slopes have the same sign: a linear part
+            parts.append((0.0, 0.0, origin, origin))
+        return parts
+
+    def _place(self, r: Floats, ridge: float, step: float) -> Ints:
+        """Return where r in ridge m + step dphi(m): 2 k inside piece k, 2 k + 1 at breakpoint k."""
+        low, high = (ridge * self.breaks + step * side for side in self.jumps)
+        return np.searchsorted(np.maximum.accumulate(np.column_stack([low, high]).ravel()), r)
+
+    def _root(self, place: int, r: Floats, ridge: float, step: float) -> Floats:
+        """Return the m at this place with r in ridge m + step dphi(m); at most about FARTHEST on a curve."""
+        ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
+        first, last, piece = ends[(place + 1) // 2], ends[place // 2 + 1], self.pieces[place // 2]
+        if place % 2:
+            return np.full(r.shape, first)
+        if isinstance(piece, Curve):
+            return self._newton(r, ridge, step, first, last)
+        rate = ridge + 2 * step * piece.curve
+        move = (r - ridge * piece.centre - step * piece.slope) / rate if rate > 0 else 0.0 * r
+        return np.clip(piece.centre + move, first, last)
+
+    @cached_property
+    def _table(self) -> tuple[Floats, Floats]:
+        """Points from -FARTHEST to FARTHEST, dense around 0, and the slopes there."""
+        points = np.sinh(np.linspace(-19.1, 19.1, 4001))
+        slopes = self.jet(points).slope
+        known = np.isfinite(slopes)
+        return points[known], np.maximum.accumulate(slopes[known])
+
+    def _newton(self, r: Floats, ridge: float, step: float, first: float, last: float) -> Floats:
+        """Return the root in the curve between `first` and `last`, by safeguarded Newton steps.
+
+        The bracket comes from a table. At an end slope take the point nearest to 0 that has it: u m - phi(m)
+        loses digits far away.
+        """
+        points, slopes = self._table
+        table = ridge * points + step * slopes
+        k = np.searchsorted(table, r, "right")
+        k = np.where(r < table[-1], np.clip(k, 1, len(points) - 1), np.searchsorted(table, table[-1]))
+        low, high = np.maximum(first, points[k - 1]), np.minimum(last, points[k])
+        low, high = np.where(r < table[-1], low, high), np.where(r > table[0], high, low)
+        m = 0.5 * (low + high)
+        for count in range(MOST_ITERATIONS):
+            jet = self.jet(m)
+            excess = ridge * m + step * jet.slope - r
+            excess = np.where(np.isnan(excess), m, excess)  # an overflow: the root is closer to 0
+            low, high = np.where(excess <= 0, m, low), np.where(excess >= 0, m, high)
+            new = m - excess / (ridge + step * jet.curvature)
+            safe = (new > low) & (new < high) & (count % 8 < 7)
+            new, m = np.where(safe, new, 0.5 * (low + high)), m
+            if (np.abs(new - m) <= SETTLED * (1 + np.abs(m))).all():
+                break
+            m = new
+        return m
+
+    @np.errstate(all="ignore")
+    def conjugate(self, u: Floats) -> Floats:
+        """Return phi*(u) = sup_m u m - phi(m), or slightly more; +inf outside of `end_slopes`."""
+        low, high = self.end_slopes
+        place, found = self._place(u, 0.0, 1.0), np.full(np.shape(u), np.inf)
+        for k in np.unique(place).tolist():
+            here, piece = (place == k) & (low <= u) & (u <= high), self.pieces[k // 2]
+            slopes = u[here]
+            if k % 2 or isinstance(piece, Quadratic):
+                m = self._root(k, slopes, 0.0, 1.0)
+                found[here] = slopes * m - self.jet(m).value
+            elif piece.star is None:
+                found[here] = self._enclosed(k // 2, slopes, self._root(k, slopes, 0.0, 1.0))
+            else:
+                rounding = ROUNDING * (1 + np.abs(slopes))  # may put an end slope outside of the domain
+                exact, near = (
+                    piece.star(at) for at in (slopes, np.clip(slopes, low + rounding, high - rounding))
+                )
+                found[here] = np.where(np.isinf(exact), near, exact)
+        return found + 0.0
+
+    def _enclosed(self, k: int, u: Floats, m: Floats) -> Floats:
+        """Return the conjugate at slopes u, attained in piece k near m, or slightly more.
+
+        u m - phi(m) at any m is too small. So the maximizer is enclosed in [m1, m2], and the value at which
+        the tangents at m1 and m2 meet is returned: an upper bound whose error is of second order.
+        """
+        ends, piece = np.concatenate([[-np.inf], self.breaks, [np.inf]])[k : k + 2], self.pieces[k]
+        width = NARROW * (1 + np.abs(m))
+        while True:
+            left, right = (np.clip(m + way * width, *ends) for way in (-1, 1))
+            one, two = piece.jet(left), piece.jet(right)
+            open_ = ((one.slope > u) & (left > ends[0])) | ((two.slope < u) & (right < ends[1]))
+            open_ &= width < FARTHEST
+            if not open_.any():
+                break
+            width = np.where(open_, 8 * width, width)
+        rise, fall = (u - one.slope) * (right - left), (two.slope - u) * (right - left)
+        first, last = u * left - one.value, u * right - two.value
+        # the lines first + rise t and last + fall (1 - t) meet at t in [0, 1]
+        t = np.clip(np.nan_to_num((last + fall - first) / (rise + fall), nan=0.5), 0.0, 1.0)
+        found = np.maximum(np.minimum(first + rise * t, last + fall * (1 - t)), np.fmax(first, last))
+        # the limit along the sign of m; infinite if u m - phi(m) still rises at FARTHEST
+        end = np.copysign(FARTHEST, m)
+        far, near = (u * at - self.jet(at).value for at in (end, 0.5 * end))
+        limit = np.where(far - near > 1e-6 * (1 + np.abs(far)), np.inf, np.maximum(far, near))
+        return np.where(width < FARTHEST, found, limit)
+
+    @np.errstate(all="ignore")
+    def prox(self, z: Floats, step: float) -> Floats:
+        """Return argmin_m  step phi(m) + (m - z)^2 / 2, in the shape of z."""
+        place, m = self._place(z, 1.0, step), np.array(z)
+        for k in np.unique(place).tolist():
+            m[place == k] = self._root(k, z[place == k], 1.0, step)
+        return m
+
+
+#: The margin itself. A formula of nerm's own atoms applied to it gives its function without cvxpy.
+MARGIN = Function((Quadratic(0.0, 1.0, 0.0),))
+
+
+def as_function(given: Any) -> Function:
+    """Convert a number to a function."""
+    return given if isinstance(given, Function) else Function((Quadratic(0.0, 0.0, float(given)),))
+
+
+def _simplified(breaks: Floats, pieces: list[Piece]) -> Function:
+    """Return the function without pieces of no width and without breakpoints between equal quadratics."""
+    kept, ends = pieces[:1], list[float]()
+    widths = np.diff(breaks, append=np.inf) > SETTLED * (1 + np.abs(breaks))
+    for b, piece, wide in zip(breaks.tolist(), pieces[1:], widths.tolist(), strict=True):
+        if wide and not _equal(kept[-1], piece, b):
+            ends.append(b)
+            kept.append(piece)
+    return Function(tuple(kept), np.array(ends))
+
+
+def _equal(p: Piece, q: Piece, at: float) -> bool:
+    """Whether two pieces that meet are the same quadratic up to rounding."""
+    if not (isinstance(p, Quadratic) and isinstance(q, Quadratic)):
+        return p is q
+    one, two = np.array(p.around(at)[:2]), np.array(q.around(at)[:2])
+    size = max(np.abs([*one, *two, p.slope, q.slope]).max(), np.finfo(float).tiny)
+    return bool((np.abs(one - two) <= SETTLED * size).all())
+
+
+def composed(
+    g: Pointwise,
+    slope: Pointwise,
+    curvature: Pointwise,
+    most: float = np.inf,
+    star: Pointwise | None = None,
+) -> Callable[[Piece, float], Piece]:
+    """Return the composition of a function g with a piece, given the first and second derivative of g.
+
+    `most` bounds the absolute curvature of g. `star` is the conjugate of g, if it is known: that of
+    g(a m + b) is star(u / a) - b u / a.
+    """
+
+    def change(p: Piece, _: float) -> Piece:
+        def jet(m: Floats) -> Jet:
+            inner = p.jet(m)
+            first, second = slope(inner.value), curvature(inner.value)
+            bent = np.where(inner.slope != 0, second * inner.slope**2, 0.0)
+            bent += np.where(inner.curvature != 0, first * inner.curvature, 0.0)
+            slopes = np.where(inner.slope != 0, first * inner.slope, 0.0)
+            return Jet(np.asarray(g(inner.value)), slopes, bent)
+
+        if not isinstance(p, Quadratic) or p.curve:
+            return Curve(jet)
+        _, a, b, _ = p.around(0.0)
+        if not a:
+            return Quadratic(0.0, 0.0, float(g(np.array(b))))
+        return Curve(jet, most * a**2, star and (lambda u: star(u / a) - b * (u / a)))
+
+    return change
