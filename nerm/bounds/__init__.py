@@ -38,24 +38,6 @@ from nerm.bounds.theorems import optimal_neutrality_bound as optimal_neutrality_
 from nerm.bounds.theorems import risk_bound as risk_bound
 from nerm.bounds.theorems import worst_mixture as worst_mixture
 
-__all__ = [
-    "FitFacts",
-    "Guarantee",
-    "MonteCarloComplexity",
-    "Statement",
-    "guarantee",
-    "holdout_neutrality_bound",
-    "holdout_parity_bound",
-    "holdout_rate_bound",
-    "intercept_radius",
-    "neutrality_bound",
-    "norm_radius",
-    "optimal_neutrality_bound",
-    "rademacher_kernel",
-    "rademacher_linear",
-    "rademacher_monte_carlo",
-    "rademacher_population",
-    "radius_from_data",
-    "risk_bound",
-    "worst_mixture",
-]
+__all__ = sorted(
+    name for name, one in globals().items() if getattr(one, "__module__", "").startswith(__name__)
+)
