@@ -111,8 +111,8 @@ class NotNeutralError(InvalidInputError, RuntimeError):
 
     Attributes
     ----------
-    best : Neutralized or None
-        The closest model that was found.
+    best : Neutralized, list of these or None
+        The closest model that was found; with several classes, one per class.
     advice : tuple of (str, str)
         Pairs (parameter, change) that may help, such as ("limit", "raise").
 
@@ -126,7 +126,7 @@ class NotNeutralError(InvalidInputError, RuntimeError):
     No non-constant model reaches |calders_verwer_score| <= 0.01. The closest, with Hinge() at ...
     """
 
-    best: object = None
+    best: Any = None
 
     def __init__(self, failed: str, closest: str, advice: Sequence[tuple[str, str]]) -> None:
         do = advice_sentence(advice)

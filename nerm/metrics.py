@@ -27,7 +27,16 @@ from nerm import weights as neutrality_weights
 from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.signs import sign
 from nerm.typing import Bools, Floats, Ints
-from nerm.validation import as_labels, as_nonnegative, as_scores, as_values, as_weights, check_known, distinct
+from nerm.validation import (
+    as_finite,
+    as_labels,
+    as_nonnegative,
+    as_scores,
+    as_values,
+    as_weights,
+    check_known,
+    distinct,
+)
 from nerm.viewpoint import as_numbers, as_sides
 
 __all__ = [
@@ -99,11 +108,6 @@ class Metric:
         """The names of the arguments of the function."""
         return tuple(inspect.signature(self.function).parameters)
 
-    @property
-    def needs_y(self) -> bool:
-        """Whether the labels y are an argument of the function."""
-        return "y" in self.arguments
-
     def value(self, **given: Any) -> float:
         """Return the value of the measure.
 
@@ -119,11 +123,8 @@ class Metric:
         value.
         """
         if self.is_custom:
-            value = float(self.function(y, scores, viewpoint))
-            if not np.isfinite(value):
-                must = f"the measure {self.name!r} must return a finite number"
-                raise InvalidInputError(must, f"{value:g}", "Check it on these scores")
-            return [value]
+            do = "Let your function return a number"
+            return [as_finite(self.function(y, scores, viewpoint), f"{self.name}(y, scores, viewpoint)", do)]
         v = sign(viewpoint)
         signed = [agreement(name, y, scores, v, sample_weight) for name in self.weights]
         if self.is_agreement:
@@ -133,12 +134,16 @@ class Metric:
         return [float(np.copysign(size, signed[0]))]
 
     def allowance(self, limit: float) -> float:
-        """Return the largest distance from `best` that a limit allows.
+        """Return the largest distance from `best` that a limit allows; raise an error if it is no limit.
 
         >>> METRICS["calders_verwer_score"].allowance(0.02), METRICS["selection_rate_ratio"].allowance(0.75)
         (0.02, 0.25)
         """
-        return abs(limit - self.best)
+        distance = abs(as_nonnegative(limit, "limit") - self.best)
+        if self.best and limit > self.best:
+            must = f"a limit of {self.name} must be between 0 and {self.best:g}"
+            raise InvalidInputError(must, f"{limit:g}", "It is the smallest value that is allowed: pass 0.8")
+        return distance
 
     def apart(self, high: float, low: float) -> float:
         """Return the distance from `best` of a measure that compares a high and a low rate."""
@@ -201,7 +206,7 @@ def combined(limits: Mapping[str, float]) -> Metric:
     >>> both.condition(1.0)
     '|calders_verwer_score| <= 0.05 and |equal_opportunity_difference| <= 0.1'
     """
-    parts = [(as_metric(name), as_nonnegative(limit, f"limit[{name!r}]")) for name, limit in limits.items()]
+    parts = [(as_metric(name), limit) for name, limit in limits.items()]
     wrong = [m.name for m, limit in parts if not (m.is_agreement or m.best) or not m.allowance(limit)]
     if wrong or not parts:
         must = "'limit' for several measures must have positive distances of measures made of rates"
@@ -233,12 +238,12 @@ def moved_by(weights: str) -> Metric:
 def agreement(weights: Any, y: Floats | None, scores: Floats, v: Floats, s: Floats) -> float:
     """Return the weighted agreement (1/n) sum_i u_i sign f_i v_i for v of -1 and +1.
 
-    The row weights are s. Except for uniform weights it is computed as the difference of the positive rates
-    of both groups, so that it is exactly 0 if the rates are equal.
+    The row weights are s. For named weights other than "uniform" it is computed as the difference of the
+    positive rates of both groups, so that it is exactly 0 if the rates are equal.
     """
     u = neutrality_weights.resolve(weights, y, v, s)
-    if isinstance(weights, str) and weights == "uniform":
-        return float(s @ (sign(scores) * v) / s.sum())
+    if not isinstance(weights, str) or weights == "uniform":
+        return float((s * u) @ (sign(scores) * v) / s.sum())
     groups = [(u > 0) & (v == side) for side in (1, -1)]
     one, other = (s[group & (scores > 0)].sum() / s[group].sum() for group in groups)
     return float(one - other)
@@ -694,7 +699,8 @@ def thresholds(
     for codes in groups:
         cells = np.zeros((len(y), codes.max() + 1, 2))
         cells[np.arange(len(y)), codes, (y > 0).astype(int)] = weight
-        yes, total = counted(cells), cells.sum(axis=0)
+        yes = counted(cells)
+        total = yes[-1]
         shares = yes.sum(axis=2) / total.sum(axis=1)
         rates.append(shares)
         if metric.is_custom or (not metric.is_agreement and not metric.best):
@@ -707,9 +713,9 @@ def thresholds(
                 parts.append(np.copysign(1.0 - ratio, shares[:, -1] - shares[:, 0]) / allowed)
             else:
                 parts += [_part_of_counts(name, yes, total) / allowed for name in one.weights]
-    share = counted(weight) / weight.sum()
+    sizes = counted(weight)
     measured, groupwise = np.column_stack(parts or [cuts]), np.concatenate(rates, axis=1)
-    table = Thresholds(cuts, accuracy, measured, groupwise, share)
+    table = Thresholds(cuts, accuracy, measured, groupwise, sizes / sizes[-1])
     return table if parts else _at_some(table, scores, y, metric, weight, views)
 
 
@@ -804,7 +810,7 @@ def best_threshold(
     numbers = [sign(codes - 0.5) for codes in groups]
     found = thresholds(f[used], labels[used], groups, metric, w[used], numbers)
     kept = (found.rates >= keep).all(axis=1)
-    best = found.best(metric.allowance(as_nonnegative(limit, "limit")), kept)
+    best = found.best(metric.allowance(limit), kept)
     if best is None:
         nearest = found.distance[kept].min(initial=np.inf)
         failed = f"No threshold gives {metric.condition(limit)} and keeps the positive rates"

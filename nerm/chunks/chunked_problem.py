@@ -30,8 +30,8 @@ from nerm.model.blocks import ObjectiveValue, objective_value, two_sided
 from nerm.model.expressions import Neutrality, Objective, Risk
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
 from nerm.model.problem import Problem, check_hypothesis, without_rows
-from nerm.neutralize.neutralizing import answers, measured_on, search_for, surrogates_of
-from nerm.neutralize.search import Search, with_named_weights
+from nerm.neutralize.neutralizing import answers, measured_on, search_for
+from nerm.neutralize.search import Search, surrogates_of, with_named_weights
 from nerm.neutralize.target import History, Neutralized, Target
 from nerm.signs import sign
 from nerm.solvers import clock
@@ -474,7 +474,7 @@ class ChunkedSearch(Search):
         weight, y = counts[interval, label, signs], (2 * label - 1).astype(float)
         names = list(whole.sample.viewpoints)
         views = [sign((signs >> names.index(name)) % 2 - 0.5) for g in self.groups for name in g.views]
-        found = thresholds((interval + 1).astype(float), y, codes, self.metric, weight, views)
+        found = thresholds((interval + 1).astype(float), y, codes, self.target.metric, weight, views)
         # The threshold j + 1/2 of these numbers is the edge j - 1. The first and last are beyond all scores.
         beyond = 1e3 * (1.0 + np.abs(scores).max())
         ends = np.concatenate([[-beyond], edges, [beyond]])

@@ -28,7 +28,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import numpy as np
@@ -54,10 +54,12 @@ class Promise:
 
     Attributes
     ----------
-    measure, limit, confidence
-        The name of the measure, its limit, and the probability that the user set.
+    measure, limit
+        The name of the measure, and its limit.
     bound, measured : float
         The bound on the measure of new rows, within `limit`, and the measure on the hold-out.
+    confidence : float
+        The probability that the user set.
     rows, candidates : int
         The number of rows in the hold-out, and the number of models compared on them.
     shift : float
@@ -69,9 +71,9 @@ class Promise:
 
     measure: str
     limit: float
-    confidence: float
     bound: float
     measured: float
+    confidence: float
     rows: int
     candidates: int
     shift: float = 0.0
@@ -147,12 +149,12 @@ def neutralized(
         raise InvalidInputError(must, "sample weights that differ", do)
     if target.confidence is None:
         try:
-            return answers(_searches(model, rows, classes, target)), None
+            return answers(_searches(model, rows, classes, [target] * len(classes))), None
         except NotNeutralError as error:
-            if not model.nearest or not isinstance(error.best, Neutralized):
+            if not model.nearest or error.best is None:
                 raise
             warnings.warn(". ".join(error.parts[:2]), NearlyConstantWarning, stacklevel=5)
-            return [error.best], None
+            return error.best if isinstance(error.best, list) else [error.best], None
     held = HeldOut.of(rows, np.setdiff1d(np.arange(len(rows.codes)), learned), learned, target)
     m, stated, bounds = len(held.rows.codes), target.statements, []
     for metric, _ in stated:  # before the search: is the measure defined on the hold-out?
@@ -164,19 +166,21 @@ def neutralized(
         shown = predicted(scores) if len(classes) > 1 else scores
         bounds.append(np.array([held.bound(metric, classes, shown, delta) for metric, _ in stated]))
         if (bounds[-1][:, 0] <= [metric.allowance(limit) for metric, limit in stated]).all():
-            sizes, share = (m, len(candidates)), float(target.confidence)
+            about = target.confidence, m, len(candidates), target.shift
             promises = []
             for (metric, limit), ends in zip(stated, bounds[-1], strict=True):
                 bound, value = np.abs(metric.best - ends).tolist()
-                promises.append(Promise(metric.name, limit, share, bound, value, *sizes, target.shift))
+                promises.append(Promise(metric.name, limit, bound, value, *about))
             return found, replace(promises[0], also=tuple(promises[1:]))
     raise no_promise(target, bounds, m)
 
 
-def _searches(model: Any, rows: TrainingRows, classes: Sequence[int], target: Target) -> list[Search]:
+def _searches(
+    model: Any, rows: TrainingRows, classes: Sequence[int], targets: Sequence[Target]
+) -> list[Search]:
     """Return one search per binary problem."""
     problem, found = None, []
-    for k in classes:
+    for k, target in zip(classes, targets, strict=True):
         problem = model._problem(rows, k, problem)
         options = {"first": float(problem.etas.max()) or None, "one_of_several": len(classes) > 1}
         found.append(search_for(problem, target, rows.sample_weight, solver=model.solver, **options))
@@ -189,24 +193,23 @@ def _tightened(
     """Return the candidates: models within ever smaller fractions (`TIGHTENED`) of the limit.
 
     Each candidate is a list with one result, a ranking and a threshold, per binary problem. The list ends at
-    the first limit that no model reaches, and equal consecutive candidates appear once. For each class, the
+    the first limit that no model reaches, and equal candidates appear once. For each class, the
     surrogate chosen at the first limit is used at all limits.
     """
-    found: list[list[Neutralized]] = []
+    found: dict[Any, list[Neutralized]] = {}
     surrogates = [target.surrogate] * len(classes)
     for share in TIGHTENED:
         try:
-            new = answers(_searches(model, rows, classes, target.tightened(share)), surrogates)
+            targets = [replace(target.tightened(share), surrogate=surrogate) for surrogate in surrogates]
+            new = answers(_searches(model, rows, classes, targets))
         except NotNeutralError as error:
             if not found:
                 failed = f"No model within {share:g} of {target.condition} leaves a margin for new rows"
                 raise NoPromiseError(failed, ". ".join(error.parts[:2]), error.advice) from error
             break
-        same = [np.array_equal(a.solution.coef, b.solution.coef) and a.threshold == b.threshold
-                for a, b in zip(new, found[-1], strict=True)] if found else [False]  # fmt: skip
-        found += [] if all(same) else [new]
+        found.setdefault(tuple((one.eta, one.threshold) for one in new), new)
         surrogates = [one.surrogate for one in new]
-    return found
+    return list(found.values())
 
 
 def held_out(rows: TrainingRows, target: Target) -> Bools:
@@ -221,7 +224,7 @@ def held_out(rows: TrainingRows, target: Target) -> Bools:
     given_groups = all(metric.weights and "uniform" not in metric.weights for metric in asked)
     if len(rows.viewpoints) == 1 and given_groups and not target.shift:
         (v,) = rows.viewpoints.values()
-        if not all(metric.needs_y for metric in asked):
+        if not all("y" in metric.arguments for metric in asked):
             strata = [sign(v)]
         elif len(np.unique(rows.codes)) == 2:  # with more, a one-vs-rest label -1 spans several strata
             strata = [rows.codes, sign(v)]
@@ -299,33 +302,30 @@ class HeldOut:
         """
         everyone, codes = np.ones(len(scores), dtype=bool), self.rows.codes
         if not metric.weights:  # the accuracy
-            decided = scores.argmax(axis=1) if len(classes) > 1 else (scores[:, 0] > 0).astype(int)
-            wrong = decided != codes
+            wrong = (scores.argmax(axis=1) if len(classes) > 1 else scores[:, 0] > 0) != codes
             return np.array([self.upper(wrong, everyone, delta), wrong.mean()])
         found = []
-        for k, f in zip(classes, scores.T, strict=True):
+        for (k, f), groups, weights in product(
+            zip(classes, scores.T, strict=True), self.groups, metric.weights
+        ):
             y, positive = codes == k, f > 0
-            labelled = {"equal_opportunity": y, "predictive_equality": ~y}
-            for groups, weights in ((one, weights) for one in self.groups for weights in metric.weights):
-                if weights == "uniform":
-                    agree = positive == (sign(next(iter(groups.views.values()))) > 0)
-                    for event in (agree, ~agree):
-                        found.append((2 * self.upper(event, everyone, delta) - 1, 2 * event.mean() - 1))
-                    continue
-                labels, members = labelled.get(weights), [groups.codes == j for j in range(len(groups.names))]
-                sizes = [np.count_nonzero(of if labels is None else of & labels) for of in members]
-                if len(sizes) < 2 or not all(sizes):
-                    failed = "Among the rows that are held out some row must have viewpoint and label"
-                    missing = [name for name, size in zip(groups.names, sizes, strict=True) if not size]
-                    advice = [("rows", "use more"), ("confidence", "leave out")]
-                    raise NoPromiseError(
-                        failed, f"None is in {', '.join(missing) or 'another group'}", advice
-                    )
-                for top, base in permutations(members, 2):
-                    high = self.upper(positive, top, delta / 2, labels)
-                    low = 1 - self.upper(~positive, base, delta / 2, labels)
-                    rates = [positive[of if labels is None else of & labels].mean() for of in (top, base)]
-                    found.append((metric.apart(high, low), metric.apart(*rates)))
+            if weights == "uniform":
+                agree = positive == (sign(next(iter(groups.views.values()))) > 0)
+                found += [(2 * self.upper(e, everyone, delta) - 1, 2 * e.mean() - 1) for e in (agree, ~agree)]
+                continue
+            labels = {"equal_opportunity": y, "predictive_equality": ~y}.get(weights)
+            members = [groups.codes == j for j in range(len(groups.names))]
+            cells = [of if labels is None else of & labels for of in members]
+            missing = [name for name, cell in zip(groups.names, cells, strict=True) if not cell.any()]
+            if missing or len(cells) < 2:
+                failed = "Among the rows that are held out some row must have viewpoint and label"
+                advice = [("rows", "use more"), ("confidence", "leave out")]
+                raise NoPromiseError(failed, f"None is in {', '.join(missing) or 'another group'}", advice)
+            highs = [self.upper(positive, of, delta / 2, labels) for of in members]
+            lows = [1 - self.upper(~positive, of, delta / 2, labels) for of in members]
+            rates = [positive[cell].mean() for cell in cells]
+            for i, j in permutations(range(len(cells)), 2):
+                found.append((metric.apart(highs[i], lows[j]), metric.apart(rates[i], rates[j])))
         return np.max(found, axis=0)
 
 

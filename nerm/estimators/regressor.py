@@ -301,7 +301,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
             closest = min(closest, value + width)
             if value + width <= limit:
                 self.range_ = ends
-                given = limit, float(self.confidence or 0.0), value + width, value
+                given = limit, value + width, value, float(self.confidence or 0.0)
                 self.promise_ = Promise(self.measure, *given, len(held.codes), len(TIGHTENED))
                 return solution
         failed = (

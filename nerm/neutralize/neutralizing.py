@@ -1,25 +1,23 @@
 """Find solutions that meet a `Target`, for one binary problem or for several one-vs-rest problems."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from nerm.atoms.difference import DCFunction, Ramp
-from nerm.atoms.losses import Hinge, Logistic
-from nerm.atoms.margin import MarginFunction
+from nerm.atoms.difference import DCFunction
 from nerm.errors import InvalidInputError, NotNeutralError
-from nerm.model.expressions import Neutrality, Risk, viewpoint_of
+from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.neutralize.groups import Groups, groups_of
-from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, MOST_SOLVES, MOST_STEPS, Search, secant
+from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, MOST_STEPS, Search, secant
 from nerm.neutralize.target import Candidate, History, Neutralized, Target
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, assign_folds, hold_out
 from nerm.typing import Floats, Ints
-from nerm.validation import as_weights
+from nerm.validation import as_values, as_weights
 from nerm.viewpoint import resolve
 
 COMPARED_ROWS = 10_000  # the largest number of rows on which surrogates are fitted to compare them
@@ -30,31 +28,12 @@ def neutralize(
 ) -> Neutralized:
     """Return a solution within a limit on measured neutrality (see `nerm.Problem.neutralize`)."""
     target = Target(limit, measure, **options)
-    surrogates_of(target.surrogate, problem)  # an error here comes before any solve
-    metric = target.metric
-    own = _own_weights(problem) if metric.is_custom else None
+    own = _own_weights(problem) if target.metric.is_custom else None
     if own is not None:
-        target = replace(target, measure=replace(metric, weights=(own,)))
+        target = replace(target, measure=replace(target.metric, weights=(own,)))
     search = search_for(problem, target)
     search.on = measured_on(on, problem, target)
     return answers([search])[0]
-
-
-def surrogates_of(surrogate: Any, problem: Problem) -> list[Any]:
-    """Return the surrogates to compare, as a list.
-
-    "auto" stands for a convex one, the hinge if every loss is piecewise linear and the logistic function
-    otherwise, and a ramp, which has slope 0 at large scores and is not convex.
-    """
-    if isinstance(surrogate, str) and surrogate == "auto":
-        losses = [t.term.loss for t in problem.objective.terms if isinstance(t.term, Risk)]
-        smooth = any(np.isfinite(loss.facts.smoothness) for loss in losses)
-        return [Logistic() if smooth else Hinge(), Ramp(1.0)]
-    given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
-    if not given or not all(isinstance(one, MarginFunction | DCFunction) for one in given):
-        must = "'surrogate' must be 'auto', a margin function or a list of them"
-        raise InvalidInputError(must, repr(surrogate), "Pass nerm.Logistic(), for instance")
-    return given
 
 
 def search_for(problem: Problem, target: Target, row_weight: Floats | None = None, **options: Any) -> Search:
@@ -88,14 +67,14 @@ def viewpoints_of(problem: Problem) -> tuple[str, ...]:
 # --- the choice of a surrogate on unseen rows ----------------------------------------------------------
 
 
-def explore(search: Search, surrogates: Sequence[Any]) -> list[Candidate]:
+def explore(search: Search) -> list[Candidate]:
     """Return the best candidate of each surrogate.
 
     The search for a nonconvex surrogate starts at twice the weights of the convex one before it.
     """
     found: list[Candidate] = []
     start: Floats | None = None
-    for surrogate in surrogates:
+    for surrogate in search.surrogates:
         convex = not isinstance(surrogate, DCFunction)
         begin = None if convex or start is None else 2 * start
         at = search.find(surrogate, begin, 0 if begin is None else MOST_STEPS)
@@ -104,54 +83,61 @@ def explore(search: Search, surrogates: Sequence[Any]) -> list[Candidate]:
     return found
 
 
-def compare(
-    search: Search, surrogates: Sequence[Any], folds: int = 3
-) -> tuple[list[Candidate], pd.DataFrame]:
-    """Compare surrogates on rows that they were not fitted on; return finalists, best first, and a table.
+def compare(search: Search, folds: int = 3) -> list[Candidate]:
+    """Compare the surrogates on rows that they were not fitted on; return their candidates, best first.
 
     With many rows, each surrogate is fitted on a part of the rows and compared on the others. With few rows
-    it is fitted on all rows, and again, with the same weights, on the rows outside of each fold. The column
-    "worth" is the criterion `prefer`. A surrogate is tied with the best if its accuracy is smaller by at most
-    two standard errors of the difference; among tied surrogates the AUC decides.
+    it is fitted on all rows, and again, with the same weights, on the rows outside of each fold. A function
+    of the user is not compared, because it may be about the given rows only.
+
+    The table of the comparison is `search.choice`. Its column "worth" is the criterion `prefer`. A surrogate
+    is tied with the best if its accuracy is smaller by at most two standard errors of the difference; among
+    tied surrogates the AUC decides.
     """
-    p, scores = search.problem, np.full((len(surrogates), search.problem.n), np.nan)
-    strata, seed = [p.y, *(groups.codes for groups in search.groups)], search.target.random_state
-    if p.n > COMPARED_ROWS / 2:
-        fitted = hold_out(strata, min(1 - HOLD_OUT, COMPARED_ROWS / p.n), seed)
-        finalists = explore(part(search, np.flatnonzero(fitted)), surrogates)
-        for k, one in enumerate(finalists):
-            scores[k, ~fitted] = _elsewhere(p, one, np.flatnonzero(fitted))[~fitted]
+    p, target, large = search.problem, search.target, search.problem.n > COMPARED_ROWS / 2
+    if len(search.surrogates) == 1 or target.metric.is_custom:
+        return explore(search)
+    strata, seed = [p.y, *(groups.codes for groups in search.groups)], target.random_state
+    if large:
+        learned = [hold_out(strata, min(1 - HOLD_OUT, COMPARED_ROWS / p.n), seed)]
     else:
-        finalists = explore(search, surrogates)
-        fold = assign_folds(strata, folds, seed) if p.n >= folds else np.zeros(p.n, dtype=int)
-        for number in range(folds):
-            rows, others = np.flatnonzero(fold != number), fold == number
-            whole = all(len(np.unique(g.codes[rows])) == len(g.names) for g in search.groups)
-            if not whole or _one_class(p.y[rows]):
-                continue
-            inner = part(search, rows)
-            for k, at in enumerate(finalists):
-                coef = at.solution.coef
-                near = coef[rows] if p.is_kernel else coef, at.solution.intercept
-                again = inner.solve(at.surrogate, at.weights, near, steps=MOST_STEPS - 1)
-                scores[k, others] = _elsewhere(p, again, rows)[others]
+        fold = assign_folds(strata, min(folds, p.n), seed)
+        learned = [fold != number for number in range(folds)]
+    cells = [2 * groups.codes + (p.y > 0) for groups in search.groups]
+    learned = [some for some in learned if all(len(np.unique(c[some])) == len(np.unique(c)) for c in cells)]
+    inner = part(search, np.flatnonzero(learned[0])) if large and learned else search
+    finalists = explore(inner)
+    scores = np.full((len(finalists), p.n), np.nan)
+    for some in learned:
+        rows, fitted = np.flatnonzero(some), finalists
+        if inner is search:
+            again = part(search, rows)
+            fitted = [
+                again.solve(one.surrogate, one.weights, _start(one, rows), steps=2) for one in finalists
+            ]
+        for k, one in enumerate(fitted):
+            scores[k, ~some] = _elsewhere(p, one, rows)[~some]
     seen = np.flatnonzero(np.isfinite(scores).all(axis=0))
-    frame = pd.DataFrame({"surrogate": [repr(one) for one in surrogates], "worth": np.nan})
-    if _one_class(p.y[seen]):  # too few rows to compare on
-        return finalists, frame
-    for k, one in enumerate(finalists):
-        usable, quality = one.admissible, search.quality(scores[k], seen)
-        frame.loc[k, "worth"] = search.worth(scores[k], seen) if usable else -np.inf
-        frame.loc[k, ["accuracy", "auc", "eta"]] = *quality.values(), max(one.etas)
+    if len(np.unique(p.y[seen])) < 2:  # too few rows to compare on
+        return finalists
+    rows_of_table = [
+        {"surrogate": repr(one.surrogate), "eta": max(one.etas)}
+        | search.quality(scores[k], seen)
+        | ({} if one.admissible else {"worth": -np.inf})
+        for k, one in enumerate(finalists)
+    ]
+    frame = pd.DataFrame(rows_of_table)
     best, s = int(frame["worth"].argmax()), search.row_weight[seen] / search.row_weight[seen].mean()
     right = s * (sign(scores[:, seen]) == p.y[seen])
     lost = right[best] - right
-    tied = lost.mean(axis=1) <= 2 * lost.std(axis=1) / np.sqrt(len(seen))
-    tied = tied & (frame["worth"] > -np.inf) if search.target.prefer == "accuracy" else frame.index == best
-    frame["tied"] = tied
+    frame["tied"] = frame.index == best
+    if target.prefer == "accuracy":
+        close = lost.mean(axis=1) <= 2 * lost.std(axis=1) / np.sqrt(len(seen))
+        frame["tied"] = close & (frame["worth"] > -np.inf)
     order = frame.assign(ranking=frame["auc"].where(frame["tied"]))
     order = order.sort_values(["tied", "ranking", "worth"], ascending=False, kind="stable")
-    return [finalists[k] for k in order.index], order.drop(columns="ranking")
+    search.choice = order.drop(columns="ranking")
+    return [finalists[k] for k in order.index]
 
 
 def part(search: Search, rows: Ints) -> Search:
@@ -172,6 +158,12 @@ def part(search: Search, rows: Ints) -> Search:
     return made
 
 
+def _start(candidate: Candidate, rows: Ints) -> tuple[Floats, float]:
+    """Return (coef, intercept) of a candidate, for the problem of some of its rows."""
+    coef = candidate.solution.coef
+    return coef[rows] if candidate.solution.problem.is_kernel else coef, candidate.solution.intercept
+
+
 def _elsewhere(problem: Problem, candidate: Candidate, rows: Ints) -> Floats:
     """Return the scores on all rows, minus the threshold, of a candidate that was fitted on some rows."""
     coef = candidate.solution.coef
@@ -181,86 +173,73 @@ def _elsewhere(problem: Problem, candidate: Candidate, rows: Ints) -> Floats:
     return problem.hypothesis.scores(coef, candidate.solution.intercept) - candidate.threshold
 
 
-def _one_class(y: Floats) -> bool:
-    return bool((y > 0).all() == (y > 0).any())
-
-
 # --- the answer ---------------------------------------------------------------------------------------
 
 
-def answers(searches: Sequence[Search], surrogates: Sequence[Any] | None = None) -> list[Neutralized]:
+def answers(searches: Sequence[Search]) -> list[Neutralized]:
     """Return one result per search: for one binary problem, or for several one-vs-rest problems.
 
     First, each problem is brought within the limit separately. With several classes, the predicted class is
     the one with the largest score, and its measure may still exceed the limit. In that case the weights of
     all problems are searched jointly. With several classes, the `value` of each result is the measure of the
     predicted class.
-
-    `surrogates` has one entry per search; by default it is the surrogate of the search's target.
     """
-    given = [search.target.surrogate for search in searches] if surrogates is None else surrogates
-    parts = [_found(search, surrogate) for search, surrogate in zip(searches, given, strict=True)]
+    candidates = [_found(search) for search in searches]
     if len(searches) == 1:
-        ((candidate, surrogate, choice),) = parts
-        return [searches[0].answer(candidate, choice, surrogate)]
-    joint = _classes(searches, [part[1] for part in parts], [part[0] for part in parts])
-    found = zip(searches, joint.candidates, joint.values, parts, strict=True)
-    return [
-        replace(search.answer(one, choice, surrogate), value=value, reached=True)
-        for search, one, value, (_, surrogate, choice) in found
+        return [searches[0].answer(candidates[0])]
+    joint, objection = _classes(searches, candidates)
+    found = [
+        replace(search.answer(one), value=value, reached=not objection)
+        for search, one, value in zip(searches, joint.candidates, joint.values, strict=True)
     ]
+    if objection:
+        failed = f"No models predict every class often enough with {searches[0].target.condition}"
+        error = NotNeutralError(failed, objection, ADVICE)
+        error.best = found
+        raise error
+    return found
 
 
-def _found(search: Search, surrogate: Any) -> tuple[Candidate, Any, pd.DataFrame]:
-    """Return a usable candidate within the limit, its surrogate, and the table of compared surrogates."""
-    surrogates, choice, plain = surrogates_of(surrogate, search.problem), pd.DataFrame(), search.plain
+def _found(search: Search) -> Candidate:
+    """Return a usable candidate within the limit; for one of several classes, else the nearest candidate."""
+    plain, spare = search.plain, []
     if plain.value <= search.target.allowance and not plain.threshold:
-        if search.objection(plain) and not search.one_of_several:
-            raise search.error(surrogates)
-        return plain, surrogates[0], choice
-    finalists: list[Any] = [None]
-    spare: list[Candidate] = []
-    if len(surrogates) > 1:
-        finalists, choice = compare(search, surrogates)
-    for one in finalists:
-        psi, at = surrogates[0] if one is None else one.surrogate, one
-        if at is None or at not in search.history.candidates:
-            near = at is not None and (len(search.terms) == 1 or isinstance(psi, DCFunction))
-            at = search.find(psi, None if at is None else at.weights, MOST_STEPS if near else 0)
-        candidate = _finished(search, at, spare)
-        if candidate is not None:
-            return candidate, psi, choice
-    if spare:
-        candidate = max(spare, key=lambda one: one.quality["accuracy"])
-        return candidate, candidate.surrogate, choice
-    last = search.bisect()
-    if last is not None:
-        return last, last.surrogate, choice
-    raise search.error(surrogates)
+        if not plain.admissible and not search.one_of_several:
+            raise search.error()
+        return plain
+    for at in compare(search):
+        start = at
+        if at not in search.history.candidates:  # it was fitted on a part of the rows
+            near = len(search.terms) == 1 or isinstance(at.surrogate, DCFunction)
+            start = search.find(at.surrogate, at.weights, MOST_STEPS if near else 0)
+        search.refine(start)
+        for candidate, lost in _polished(search, at.surrogate):
+            if lost <= 2 * search.error_of_accuracy:
+                return candidate
+            spare.append(candidate)
+    best = max(spare, key=lambda one: one.quality["accuracy"], default=None) or search.bisect()
+    if best is None and not search.one_of_several:
+        raise search.error()
+    return best or search.nearest()
 
 
-def _finished(search: Search, at: Candidate, spare: list[Candidate]) -> Candidate | None:
-    """Refine around a candidate, and solve the best one to the tolerance; None if none is usable.
+def _polished(search: Search, surrogate: Any) -> Iterator[tuple[Candidate, float]]:
+    """Yield usable candidates solved to the tolerance, the best first, and the accuracy that each lost.
 
-    A nonconvex candidate may become less accurate on the way to its stationary point. If it loses more than
-    two standard errors, it is added to `spare`, and the next best one is tried.
+    A nonconvex candidate may become less accurate on the way to its stationary point.
     """
-    search.refine(at)
-    candidates, tol = [search.plain, *search.history.of(at.surrogate)], search.target.tol
-    reserved = MOST_STEPS if isinstance(at.surrogate, DCFunction) else 0  # solves for another surrogate
+    candidates, tol = [search.plain, *search.history.of(surrogate)], search.target.tol
+    reserved = MOST_STEPS if isinstance(surrogate, DCFunction) else 0  # solves for another surrogate
     while (rough := search.best(candidates)) is not None:
-        candidates, best = [one for one in candidates if one is not rough], rough
+        candidates.remove(rough)
+        best = rough
         if rough is not search.plain:
             if search.left <= reserved:
                 continue
             near = rough.solution.coef, rough.solution.intercept
-            best = search.solve(rough.surrogate, rough.weights, near, tol, max(1, search.left - reserved))
-        if best.admissible and not search.objection(best):
-            lost = rough.quality["accuracy"] - best.quality["accuracy"]
-            if lost <= 2 * search.error_of_accuracy:
-                return best
-            spare.append(best)
-    return None
+            best = search.solve(surrogate, rough.weights, near, tol, max(1, search.left - reserved))
+        if best.admissible and best.solution.status.success:
+            yield best, rough.quality["accuracy"] - best.quality["accuracy"]
 
 
 # --- several classes ---------------------------------------------------------------------------------
@@ -304,14 +283,18 @@ def _joint(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Joint
         np.concatenate([one.weights for one in candidates]),
         np.concatenate([search.directions(f) for search, _, f in found]),
         max(float(table.distance[0]) for table in tables),
-        [abs(searches[0].metric.measured(table.parts[0])) for table in tables],
+        [abs(searches[0].target.metric.measured(table.parts[0])) for table in tables],
         np.concatenate([table.rates[0] for table in tables]),
     )
 
 
-def _classes(searches: Sequence[Search], surrogates: Sequence[Any], start: Sequence[Candidate]) -> Joint:
-    """Search for one candidate per class such that the predicted class is within the limit."""
+def _classes(searches: Sequence[Search], start: Sequence[Candidate]) -> tuple[Joint, str]:
+    """Search for one candidate per class such that the predicted class is within the limit.
+
+    Return the nearest candidates, and why they are not usable; "" if they are.
+    """
     target, seen = searches[0].target, [_joint(searches, start)]
+    surrogates = [one.surrogate or search.surrogates[0] for search, one in zip(searches, start, strict=True)]
     least = target.keep * _joint(searches, [search.plain for search in searches]).rates
 
     def evaluate(x: Floats, before: Joint) -> Joint:
@@ -325,14 +308,19 @@ def _classes(searches: Sequence[Search], surrogates: Sequence[Any], start: Seque
 
     if seen[0].distance > target.allowance:
         x = seen[0].weights + FIRST_WEIGHT * seen[0].directions / np.abs(seen[0].directions).max()
-        secant(evaluate, seen[0], x, target.allowance, MOST_SOLVES)
-    within = [one for one in seen if one.distance <= target.allowance + 1e-12]
-    for one in sorted(within, key=lambda one: float(np.abs(one.weights).sum())):
+        affordable = [search.affordable(psi) for search, psi in zip(searches, surrogates, strict=True)]
+        secant(evaluate, seen[0], x, target.allowance, max(1, min(affordable)))
+
+    def rank(one: Joint) -> tuple[bool, bool, float, float]:
         certified = all(candidate.solution.status.success for candidate in one.candidates)
-        if certified and (one.rates >= least).all():
-            return one
-    failed = f"No models predict every class often enough with {target.condition}"
-    raise NotNeutralError(failed, f"The closest have {min(one.distance for one in seen):.4g}", ADVICE)
+        far = max(one.distance, target.allowance + 1e-12)
+        return not certified, bool((one.rates < least).any()), far, float(np.abs(one.weights).sum())
+
+    best = min(seen, key=rank)
+    uncertified, rare, far, _ = rank(best)
+    why = ", but their solutions were not certified" if uncertified else ""
+    why = why or (", but predict a class too rarely in some group" if rare else "")
+    return best, f"The closest have {max(best.values):.4g}{why}" if why or far == best.distance else ""
 
 
 # --- the rows of the measure ----------------------------------------------------------------------
@@ -357,20 +345,14 @@ def measured_on(on: Any, problem: Problem, target: Target) -> tuple[Any, Floats,
         got = repr(type(on).__name__)
         raise InvalidInputError("'on' must be (X, y, viewpoint)", got, "Pass the three as a tuple")
     X, y, viewpoint = on
-    labels = np.asarray(y)
-    unknown = np.flatnonzero(~np.isin(labels, problem.classes))
-    if len(unknown):
-        must = f"the labels of 'on' must be {', '.join(map(repr, problem.classes.tolist()))}"
-        raise InvalidInputError(must, f"{labels[unknown[0]]!r} at index {unknown[0]}", "Leave it out")
-    if np.shape(X)[0] != len(labels):
-        got = f"{np.shape(X)[0]} rows of X and {len(labels)} labels"
-        do = "Pass (X, y, viewpoint) of the same rows"
-        raise InvalidInputError("'on' must have one label per row", got, do)
+    labels, names = as_values(y, np.shape(X)[0], "y", "label"), viewpoints_of(problem)
+    views = resolve(viewpoint, X, len(labels), problem.groups)
+    for what, given, known in (
+        ("labels of 'on' must be among", set(labels.tolist()), problem.classes.tolist()),
+        ("viewpoints of the problem must be among those of 'on':", set(names), list(views)),
+    ):
+        if not given <= set(known):
+            must, got = f"the {what} {', '.join(map(repr, known))}", repr(min(given - set(known)))
+            raise InvalidInputError(must, got, "Pass on=(X, y, viewpoint) as on(X, y, viewpoint=...)")
     signs = np.where(labels == problem.classes[1], 1.0, -1.0)
-    views, names = resolve(viewpoint, X, len(labels), problem.groups), viewpoints_of(problem)
-    missing = [name for name in names if name not in views]
-    if missing:
-        must = f"the viewpoints of 'on' must be named as those of the problem, {', '.join(map(repr, names))}"
-        do = f"Pass {{{missing[0]!r}: ...}} as its viewpoint"
-        raise InvalidInputError(must, ", ".join(map(repr, views)), do)
     return X, signs, target_groups({name: views[name] for name in names}, target)

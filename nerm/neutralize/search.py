@@ -16,13 +16,16 @@ import pandas as pd
 
 from nerm import metrics
 from nerm import weights as neutrality_weights
-from nerm.atoms.difference import DCFunction
+from nerm.atoms.difference import DCFunction, Ramp
+from nerm.atoms.losses import Hinge, Logistic
+from nerm.atoms.margin import MarginFunction
 from nerm.certify.solution import Solution, Status
-from nerm.errors import NotNeutralError
+from nerm.defaults import DEFAULTS
+from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.model.expressions import Neutrality, Objective, Risk, WeightedTerm
 from nerm.model.problem import Problem, with_terms
 from nerm.neutralize.groups import Groups
-from nerm.neutralize.target import NEARLY, Candidate, History, Neutralized, Target, collapse, shown, side_of
+from nerm.neutralize.target import NEARLY, Candidate, History, Neutralized, Target, shown, side_of
 from nerm.signs import sign
 from nerm.solvers.progress import print_solve
 from nerm.solvers.registry import SolverPool
@@ -64,6 +67,8 @@ class Search:
         The measures of the plain model at threshold 0; by default it is solved first.
     history : History
         All candidates so far.
+    choice : pandas.DataFrame
+        The comparison of the surrogates; empty if there is none.
 
     """
 
@@ -77,34 +82,41 @@ class Search:
     one_of_several: bool = False
     before: Any = None
     history: History = field(default_factory=History)
+    choice: pd.DataFrame = field(default_factory=pd.DataFrame)
+
+    def __post_init__(self) -> None:
+        self.surrogates = surrogates_of(self.target.surrogate, self.problem)
 
     @cached_property
     def pool(self) -> SolverPool:
         """The solver sessions, which reuse computations from one solve to the next."""
         return SolverPool(self.solver)
 
-    @property
-    def metric(self) -> metrics.Metric:
-        """The measure of the target as a `Metric`."""
-        return self.target.metric
-
     @cached_property
     def terms(self) -> list[tuple[str, Any, Floats]]:
         """(name, neutrality weights, viewpoint) of each one-sided term."""
         named = [(name, v) for groups in self.groups for name, v in groups.views.items()]
-        return [(name, weights, v) for name, v in named for weights in self.metric.weights]
+        return [(name, weights, v) for name, v in named for weights in self.target.metric.weights]
 
     @cached_property
-    def risk_weight(self) -> Floats:
-        """The weight of each row in the risk, (n,), costs of the classes included."""
-        p = self.problem
+    def least_shares(self) -> tuple[float, float]:
+        """The least shares of rows to predict as +1 and as -1: a model below them is nearly constant."""
+        p, s, least = self.problem, self.row_weight, [0.0, 0.0]
         risks = [t.term for t in p.objective.terms if isinstance(t.term, Risk)]
-        return np.asarray(np.sum([risk.row_weights(p.y, p.sample_weight) for risk in risks], axis=0))
+        risk = np.sum([term.row_weights(p.y, p.sample_weight) for term in risks], axis=0)
+        for k, among in enumerate((p.y > 0, p.y <= 0)):
+            if min(among.sum(), risk @ among / risk.mean()) >= 1 / NEARLY:
+                least[k] = NEARLY * float(s @ among / s.sum())
+        return least[0], least[1]
 
     @property
     def left(self) -> int:
         """The number of convex solves that are left."""
         return MOST_SOLVES - len(self.history.rows)
+
+    def affordable(self, surrogate: Any) -> int:
+        """Return how many candidates of a surrogate can still be solved."""
+        return self.left // (MOST_STEPS if isinstance(surrogate, DCFunction) else 1)
 
     @property
     def group_names(self) -> list[str]:
@@ -116,8 +128,7 @@ class Search:
     @cached_property
     def plain(self) -> Candidate:
         """The candidate without neutrality terms."""
-        solution = self.solution(self.plain_objective(), self.target.tol)
-        return self._candidate(solution, None, np.zeros(len(self.terms)))
+        return self.solve(None, np.zeros(len(self.terms)), tol=self.target.tol)
 
     def solve(
         self, surrogate: Any, weights: Floats, near: Any = None, tol: float = 0.0, steps: int = MOST_STEPS
@@ -132,21 +143,15 @@ class Search:
         solution = self.solution(objective, tol or self.target.rough_tol, near, min(steps, self.left))
         return self._candidate(solution, surrogate, weights)
 
-    def plain_objective(self) -> Objective:
-        """Return the objective without neutrality terms."""
-        terms = self.problem.objective.terms
-        kept = tuple(t for t in terms if not isinstance(t.term, Neutrality))
-        return replace(self.problem.objective, terms=kept)
-
     def objective(self, surrogate: Any, weights: Floats) -> Objective:
-        """Return the objective with the one-sided terms; `weights` are their signed weights."""
-        plain, s = self.plain_objective(), self.row_weight
-        terms = list(plain.terms)
-        for (name, kind, v), weight in zip(self.terms, weights.tolist(), strict=True):
+        """Return the objective with one-sided terms of signed weights; without terms if surrogate is None."""
+        given, s = self.problem.objective, self.row_weight
+        terms = [t for t in given.terms if not isinstance(t.term, Neutrality)]
+        for (name, kind, v), weight in zip(self.terms, weights.tolist(), strict=True) if surrogate else ():
             u = s * neutrality_weights.resolve(kind, self.problem.y, v, s)
             to = None if len(self.problem.viewpoints) == 1 else name
             terms.append(WeightedTerm(abs(weight), Neutrality(surrogate, to, u, side_of(surrogate, weight))))
-        return replace(plain, terms=tuple(terms))
+        return replace(given, terms=tuple(terms))
 
     def solution(self, objective: Objective, tol: float, near: Any = None, steps: int = 1) -> Solution:
         """Solve the problem with this objective; the parameters are those of `solve`."""
@@ -165,97 +170,88 @@ class Search:
             X, y, groups = self.on
             scores, weight = solution.decision_function(X), np.ones(len(y))
         codes, views = [g.codes for g in groups], [v for g in groups for v in g.views.values()]
-        return metrics.thresholds(scores, y, codes, self.metric, weight, views)
+        return metrics.thresholds(scores, y, codes, self.target.metric, weight, views)
 
     def _candidate(self, solution: Solution, surrogate: Any, weights: Floats) -> Candidate:
         """Return the candidate of a solution with its best threshold, and record it."""
-        scores, most, solved = self.scores(solution), self.target.allowance, _is_solved(solution)
+        scores, most, status = self.scores(solution), self.target.allowance, solution.status
         table = self.table(solution, scores)
         if self.before is None:
             self.before = table.at_zero
         unneeded = self.one_of_several or table.at_zero.distance[0] <= most
         if not self.problem.intercept or (surrogate is None and unneeded):
             table = table.at_zero  # no threshold is allowed, or none is needed
-        usable = self._usable(table)
-        best, used = table.best(most, usable), table.best(most, usable, USED * most)
-        if used is not None and table.accuracy[best] - table.accuracy[used] <= self.error_of_accuracy:
-            best = used
-        admissible = best is not None and solved
-        if best is None:
-            best = int(np.argmin(np.where(usable.any() & ~usable, np.inf, table.distance)))
-        threshold = float(table.thresholds[best])
-        at = table.best(np.inf, usable if usable.any() else ~usable)  # without the limit
-        directions = self.directions(scores - table.thresholds[at])
-        distance = float(table.distance[at]) if solved else np.inf
-        shifted = scores - threshold
-        found = shifted, threshold, table.parts[best], table.rates[best], admissible, directions, distance
-        candidate = Candidate(surrogate, weights, solution, *found, self.quality(shifted))
-        rates = zip(self.group_names, candidate.rates.tolist(), strict=True)
-        measured = {"measure": self.metric.measured(candidate.parts), "threshold": threshold}
-        measured |= {"rows": solution.stats.details.get("rows", self.problem.n), **candidate.quality}
+        usable, objection = self.usable(table)
+        within, used = table.best(most, usable), table.best(most, usable, USED * most)
+        if used is not None and table.accuracy[within] - table.accuracy[used] <= self.error_of_accuracy:
+            within = used
+        nearest = table.best(float(table.distance[usable].min()), usable) if within is None else within
+        at = table.best(np.inf, usable)  # without the limit
+        shifted = scores - table.thresholds[nearest]
+        quality = self.quality(shifted)
+        if self.target.keep and not objection and (np.ptp(scores) <= DEFAULTS.tol or quality["auc"] <= 0.5):
+            objection = "ranks no better than chance"
+        # A nonconvex problem need not have reached a stationary point yet.
+        solved = status.success or (not solution.problem.is_convex and status is Status.INACCURATE)
+        candidate = Candidate(
+            surrogate,
+            weights,
+            solution,
+            shifted,
+            float(table.thresholds[nearest]),
+            table.parts[nearest],
+            table.rates[nearest],
+            objection,
+            admissible=solved and not objection and within is not None,
+            directions=self.directions(scores - table.thresholds[at]),
+            distance=float(table.distance[at]) if solved else np.inf,
+            quality=quality,
+        )
+        metric, rates = self.target.metric, zip(self.group_names, candidate.rates.tolist(), strict=True)
+        measured = {"measure": metric.measured(candidate.parts), "threshold": candidate.threshold}
+        measured |= {"rows": solution.stats.details.get("rows", self.problem.n)}
+        measured |= {name: candidate.quality[name] for name in ("accuracy", "auc")}
         self.history.add(candidate, measured | {f"positive rate, {name}": rate for name, rate in rates})
         if self.target.verbose:
-            etas = ", ".join(f"{eta:.4g}" for eta in candidate.etas)
-            note = f"{surrogate!r} eta {etas}" if surrogate else "no neutrality"
-            print_solve(solution, f"{note}: {self.metric.name} {measured['measure']:.4g}")
+            note = f"{surrogate!r} eta {candidate.shown_etas}" if surrogate else "no neutrality"
+            print_solve(solution, f"{note}: {metric.name} {measured['measure']:.4g}")
         return candidate
 
-    def _usable(self, table: metrics.Thresholds) -> Bools:
-        """Return which thresholds are not (nearly) constant and keep the positive rates, (m,)."""
-        accurate = table.accuracy >= self.target.least_accuracy
-        if not self.target.keep:
-            return np.asarray(accurate)
-        least, y, risk = [0.0, 0.0], self.problem.y > 0, self.risk_weight
-        for k, among in enumerate(() if self.one_of_several else (y, ~y)):
-            if min(among.sum(), risk @ among / risk.mean()) >= 1 / NEARLY:
-                least[k] = NEARLY * float(self.row_weight @ among / self.row_weight.sum())
-        yes, no = table.share, 1 - table.share
-        kept = (table.rates >= self.target.keep * self.before.rates).all(axis=1)
-        return np.asarray(accurate & kept & (yes > 0) & (no > 0) & (yes >= least[0]) & (no >= least[1]))
+    def usable(self, table: metrics.Thresholds) -> tuple[Bools, str]:
+        """Return which thresholds give a usable model, (m,), and why none does.
+
+        The conditions are in order of importance. If no threshold meets all of them, return the thresholds
+        that meet those before the first one that none of them meets, and the objection that follows from it.
+        """
+        target, share, (yes, no) = self.target, table.share, self.least_shares
+        conditions: list[tuple[str, Any]] = []
+        if target.keep:
+            conditions += [("predicts the same class for every row", (share > 0) & (share < 1))]
+            if not self.one_of_several:
+                conditions += [("is nearly constant", (share >= yes) & (1 - share >= no))]
+            for name, rate, before in zip(self.group_names, table.rates.T, self.before.rates[0], strict=True):
+                rare = f"predicts +1 for less than {target.keep:g} times {before:.1%} of {name}, the rate "
+                conditions += [(f"{rare}without neutrality", rate >= target.keep * before)]
+        least = target.least_accuracy
+        conditions += [(f"has an accuracy below {least:g}", table.accuracy >= least)]
+        usable = np.ones(len(share), dtype=bool)
+        for objection, met in conditions:
+            if not (usable & met).any():
+                return usable, objection
+            usable &= met
+        return usable, ""
 
     def directions(self, scores: Floats) -> Floats:
-        """Return the signed part of the measure that each term changes, (number of terms,)."""
-        y, s, metric = self.problem.y, self.row_weight, self.metric
-        if metric.is_custom:
-            return np.array([metric.parts(y, scores, v, s)[0] for _, _, v in self.terms])
+        """Return the weighted agreement with the viewpoint of each term, (number of terms,)."""
+        y, s = self.problem.y, self.row_weight
         return np.array([metrics.agreement(kind, y, scores, sign(v), s) for _, kind, v in self.terms])
 
     def quality(self, scores: Floats, rows: Any = slice(None)) -> dict[str, float]:
-        """Return accuracy and AUC on all rows, or on some."""
-        y, f, s = self.problem.y[rows], scores[rows], self.row_weight[rows]
+        """Return accuracy, AUC and the criterion `prefer` ("worth") on all rows, or on some."""
+        y, f, s, prefer = self.problem.y[rows], scores[rows], self.row_weight[rows], self.target.prefer
         area = float("nan") if (y > 0).all() == (y > 0).any() else metrics.auc(y, f, s)
-        return {"accuracy": float(s @ (sign(f) == y) / s.sum()), "auc": area}
-
-    def worth(self, scores: Floats, rows: Any = slice(None)) -> float:
-        """Return the criterion `prefer` of scores on all rows, or on some."""
-        prefer = self.target.prefer
-        if callable(prefer):
-            return float(prefer(self.problem.y[rows], scores[rows]))
-        return self.quality(scores, rows)[prefer]
-
-    def objection(self, candidate: Candidate) -> str:
-        """Return the reason why a candidate is not usable; an empty string if it is usable."""
-        if not candidate.solution.status.success:
-            return "its solution was not certified"
-        which = "it" if any(candidate.etas) else "the plain model already"
-        positive = candidate.scores > 0
-        if positive.all() == positive.any():
-            return f"{which} predicts the same class for every row" if self.target.keep else ""
-        if not candidate.quality["auc"] > 0.5:
-            return f"{which} ranks no better than chance"
-        if self.target.keep and not self.one_of_several:
-            p = self.problem
-            labels, names, weight = (p.y > 0).astype(int), ("-1", "+1"), self.row_weight
-            found = collapse(candidate.scores, labels, names, weight=weight, risk_weight=self.risk_weight)
-            if found is not None:
-                return found.replace("The model", which).rstrip(".")
-        if candidate.quality["accuracy"] < self.target.least_accuracy:
-            return f"the accuracy of {which} is below {self.target.least_accuracy:g}"
-        after, before = candidate.rates, self.before.rates[0]
-        for i in np.flatnonzero(after < self.target.keep * before).tolist():
-            rates = f"{after[i]:.1%} of {self.group_names[i]}, {before[i]:.1%} without neutrality"
-            return f"{which} predicts +1 for {rates}"
-        return ""
+        found = {"accuracy": float(s @ (sign(f) == y) / s.sum()), "auc": area}
+        return found | {"worth": float(prefer(y, f)) if callable(prefer) else found[prefer]}
 
     # --- the search -------------------------------------------------------------------------------------
 
@@ -263,14 +259,15 @@ class Search:
         """Return the best admissible candidate; None if there is none.
 
         Of candidates that differ by less than a standard error, one that uses the limit is preferred: it is
-        closer to the plain model.
+        closer to the plain model. If the AUC decides, the accuracy must keep a share (`keep`) of the largest
+        advantage over a constant: an extreme threshold makes any ranking neutral.
         """
-        prefer, y = self.target.prefer, self.problem.y
-        worth = {
-            one: float(prefer(y, one.scores)) if callable(prefer) else one.quality[prefer]
-            for one in candidates
-            if one.admissible
-        }
+        worth = {one: one.quality["worth"] for one in candidates if one.admissible}
+        if self.target.prefer == "auc" and worth:
+            share = float(self.row_weight @ (self.problem.y > 0) / self.row_weight.sum())
+            constant, most = max(share, 1 - share), max(one.quality["accuracy"] for one in worth)
+            least = constant + self.target.keep * (most - constant)
+            worth = {one: value for one, value in worth.items() if one.quality["accuracy"] >= least}
         top = max(worth.values(), default=0.0) - self.error_of_accuracy
         used = [c for c in worth if c.value >= USED * self.target.allowance and worth[c] >= top]
         return max(used or worth, key=lambda candidate: worth[candidate], default=None)
@@ -305,8 +302,7 @@ class Search:
         def evaluate(weights: Floats, near: Candidate) -> Candidate:
             return self.solve(surrogate, weights, (near.solution.coef, near.solution.intercept))
 
-        each = MOST_STEPS if isinstance(surrogate, DCFunction) else 1
-        solves = max(1, min(most or 2 + 2 * min(count, 5), self.left // each - 1))
+        solves = max(1, min(most or 2 + 2 * min(count, 5), self.affordable(surrogate) - 1))
         return secant(evaluate, self.plain, x, self.target.allowance, solves)
 
     def refine(self, at: Candidate) -> None:
@@ -326,64 +322,82 @@ class Search:
             return one.quality["auc"] <= 0.5 or float(one.directions @ self.plain.directions) < 0
 
         convex = [one for one in self.history.candidates if one.solution.problem.is_convex and beyond(one)]
-        if not convex:
-            return None
-        farthest, low, high = min(convex, key=lambda one: float(np.abs(one.weights).sum())), 0.0, 1.0
-        while self.left > 0:
+        farthest = min(convex, key=lambda one: float(np.abs(one.weights).sum()), default=None)
+        low, high = 0.0, 1.0
+        while farthest is not None and self.left > 0:
             middle = 0.5 * (low + high)
             one = self.solve(farthest.surrogate, middle * farthest.weights, tol=self.target.tol)
-            if one.admissible and not self.objection(one):
+            if one.admissible:
                 return one
             low, high = (low, middle) if beyond(one) else (middle, high)
         return None
 
     # --- the answer -------------------------------------------------------------------------------------
 
-    def answer(self, candidate: Candidate, choice: pd.DataFrame, surrogate: Any = None) -> Neutralized:
-        """Return the result for a candidate; `choice` is the table of compared surrogates."""
+    def answer(self, candidate: Candidate) -> Neutralized:
+        """Return the result for a candidate."""
         return Neutralized(
             solution=candidate.solution.shifted(candidate.threshold),
             threshold=candidate.threshold,
             eta=shown(candidate.etas),
             side=shown(candidate.sides),
-            surrogate=candidate.surrogate or surrogate,
-            measure=self.metric.name,
+            surrogate=candidate.surrogate or self.surrogates[0],
+            measure=self.target.metric.name,
             limit=self.target.limit,
-            value=self.metric.measured(candidate.parts),
+            value=self.target.metric.measured(candidate.parts),
             reached=candidate.value <= self.target.allowance + 1e-12,
             trace=self.history.trace(candidate),
-            choice=choice,
+            choice=self.choice,
             groups=tuple(name for g in self.groups if len(g.names) > 2 for name in g.names),
         )
 
-    def error(self, surrogates: Sequence[Any]) -> NotNeutralError:
+    def nearest(self) -> Candidate:
+        """Return the certified and usable candidate with the smallest distance of the measure.
+
+        Within the limit, the most accurate one is the nearest.
+        """
+
+        def rank(one: Candidate) -> tuple[bool, bool, float, float]:
+            far = max(one.value, self.target.allowance)
+            return not one.solution.status.success, bool(one.objection), far, -one.quality["accuracy"]
+
+        return min(self.history.candidates, key=rank)
+
+    def error(self) -> NotNeutralError:
         """Return the error that reports the nearest usable model, why it is refused, and what to change."""
-
-        def rank(candidate: Candidate) -> tuple[bool, bool, float]:
-            constant = len(np.unique(candidate.scores > 0)) == 1
-            return not candidate.solution.status.success, constant, candidate.value
-
-        best, metric = min(self.history.candidates, key=rank), self.metric
-        which = (
-            f"with {best.surrogate or surrogates[0]!r} at eta {', '.join(f'{eta:.4g}' for eta in best.etas)}"
-        )
-        accuracy, rates = best.quality["accuracy"], ", ".join(f"{r:.3f}" for r in best.rates)
-        facts = f"{metric.measured(best.parts):.4g}, accuracy {accuracy:.3f} and positive rates {rates}"
-        closest, why = f"The closest, {which}, has {facts}", self.objection(best)
+        best, metric = self.nearest(), self.target.metric
+        which = "it" if any(best.etas) else "the plain model already"
+        why = best.objection and f"{which} {best.objection}"
+        measured = f"{metric.measured(best.parts):.4g}{' of the limits' if metric.limits else ''}"
+        rates = ", ".join(f"{rate:.3f}" for rate in best.rates)
+        closest = f"The closest, with {best.surrogate or self.surrogates[0]!r} at eta {best.shown_etas}, "
+        closest += f"has {measured}, accuracy {best.quality['accuracy']:.3f} and positive rates {rates}"
         advice: Sequence[tuple[str, str]] = ADVICE
-        if not any(best.etas) and best.value <= self.target.allowance:  # the limit is not the obstacle
+        if not best.solution.status.success:
+            why, advice = "its solution was not certified", (("tol", "raise"), ("lam", "raise"))
+        elif not any(best.etas) and best.value <= self.target.allowance:  # the limit is not the obstacle
             advice = (("class_weight", "balance"), ("sample_weight", "change"), ("lam", "lower"))
         failed = f"No non-constant model reaches {self.target.condition}"
         error = NotNeutralError(failed, f"{closest}, but {why}" if why else closest, advice)
-        error.best = self.answer(best, pd.DataFrame(), surrogates[0])
+        error.best = self.answer(best)
         return error
 
 
-def _is_solved(solution: Solution) -> bool:
-    """Whether a candidate can be compared; a nonconvex one need not be stationary yet."""
-    return solution.status.success or (
-        not solution.problem.is_convex and solution.status is Status.INACCURATE
-    )
+def surrogates_of(surrogate: Any, problem: Problem) -> list[Any]:
+    """Return the surrogates to compare, as a list.
+
+    "auto" stands for a convex one, the hinge if every loss is piecewise linear and the logistic function
+    otherwise, and a ramp, which has slope 0 at large scores and is not convex.
+    """
+    if isinstance(surrogate, str) and surrogate == "auto":
+        losses = [t.term.loss for t in problem.objective.terms if isinstance(t.term, Risk)]
+        smooth = any(np.isfinite(loss.facts.smoothness) for loss in losses)
+        return [Logistic() if smooth else Hinge(), Ramp(1.0)]
+    given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
+    if not given or not all(isinstance(one, MarginFunction | DCFunction) for one in given):
+        must = "'surrogate' must be 'auto', a margin function or a list of them"
+        raise InvalidInputError(must, repr(surrogate), "Pass nerm.Logistic(), for instance")
+    return given
 
 
 def secant(evaluate: Callable[[Floats, Any], Any], at: Any, x: Floats, most: float, solves: int) -> Any:

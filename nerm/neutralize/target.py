@@ -28,7 +28,7 @@ import pandas as pd
 
 from nerm.certify.solution import Solution, Status
 from nerm.defaults import DEFAULTS
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
 from nerm.metrics import METRICS, Metric, as_metric, combined
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import as_nonnegative, as_positive, check_known
@@ -57,13 +57,14 @@ class Target:
     shift: float = 0.0
 
     def __post_init__(self) -> None:
-        as_nonnegative(self.least_accuracy if self.metric.limits else self.limit, "limit")
+        as_nonnegative(self.allowance, "limit")
+        METRICS["accuracy"].allowance(self.least_accuracy)
         as_nonnegative(self.shift, "shift")
         as_nonnegative(self.keep, "keep")
         as_positive(self.tol, "tol")
-        known, do = ("accuracy", "auc"), "Use one of these, or a function (y, scores)"
-        if not callable(self.prefer) and self.prefer not in known:
-            raise UnknownNameError("'prefer'", self.prefer, known, do)
+        if not callable(self.prefer):
+            do = "Use one of these, or a function (y, scores)"
+            check_known(self.prefer, "'prefer'", ("accuracy", "auc"), do)
         check_known(self.groups, "'groups'", ("each", "intersect"))
         if self.confidence is not None and not 0 < as_nonnegative(self.confidence, "confidence") < 1:
             must = "'confidence' must be between 0 and 1"
@@ -84,7 +85,7 @@ class Target:
     @property
     def least_accuracy(self) -> float:
         """The smallest accuracy that is allowed."""
-        return float(self.limit.get("accuracy", 0.0)) if isinstance(self.limit, Mapping) else 0.0
+        return self.limit.get("accuracy", 0.0) if isinstance(self.limit, Mapping) else 0.0
 
     @property
     def allowance(self) -> float:
@@ -131,14 +132,16 @@ class Candidate:
         The signed parts of the measure at the threshold.
     rates : (number of groups,) array
         The positive rates of the groups at the threshold.
+    objection : str
+        The first condition on a usable model that no threshold meets; empty if there is none.
     admissible : bool
-        Whether the threshold is admissible: within the limit, not constant, positive rates kept.
+        Whether the model is usable and within the limit.
     directions : (number of terms,) array
-        The signed part of the measure that each term changes, at the most accurate threshold without a limit.
+        The weighted agreement of each term, at the threshold that is the most accurate without a limit.
     distance : float
         The distance of the measure from its best value at that threshold; infinite if nothing was solved.
     quality : dict
-        Accuracy and AUC of the scores.
+        Accuracy and AUC of the scores, and "worth", the criterion `prefer`.
 
     """
 
@@ -149,6 +152,7 @@ class Candidate:
     threshold: float
     parts: Floats
     rates: Floats
+    objection: str
     admissible: bool
     directions: Floats
     distance: float
@@ -168,6 +172,11 @@ class Candidate:
     def etas(self) -> tuple[float, ...]:
         """The absolute values of the weights."""
         return tuple(np.abs(self.weights).tolist())
+
+    @property
+    def shown_etas(self) -> str:
+        """The absolute values of the weights, as text."""
+        return ", ".join(f"{eta:.4g}" for eta in self.etas)
 
 
 def side_of(surrogate: Any, weight: float) -> str:
@@ -207,14 +216,13 @@ class History:
             "eta": shown(candidate.etas),
             "side": shown(candidate.sides),
         }
-        gaps = [solution.certificate.relative_gap]
-        if not solution.problem.is_convex:
-            gaps = [step["relative_gap"] for step in solution.stats.details["trace"]]
-        for number, gap in enumerate(gaps, 1):
-            status = Status.OPTIMAL if gap <= solution.tol else Status.INACCURATE
-            if number == len(gaps):
-                row |= measured
-                status = solution.status if solution.problem.is_convex or solution.status.success else status
+        steps = [] if solution.problem.is_convex else solution.stats.details["trace"]
+        gaps = [step["relative_gap"] for step in steps] or [solution.certificate.relative_gap]
+        found = [(Status.OPTIMAL if gap <= solution.tol else Status.INACCURATE, gap) for gap in gaps]
+        if solution.status.success or not steps:
+            found[-1] = solution.status, gaps[-1]
+        for number, (status, gap) in enumerate(found, 1):
+            row |= measured if number == len(found) else {}
             self.rows.append((candidate, row | {"status": status.value, "relative_gap": gap}))
 
     def of(self, surrogate: Any) -> list[Candidate]:
@@ -245,7 +253,7 @@ class Neutralized:
     surrogate : MarginFunction
         psi of the neutrality terms.
     measure, limit : str, float
-        Name of the measure, and its limit.
+        Name of the measure, and its limit; for several measures a dict of limits.
     value : float
         The measure of the predictions, with its sign if the measure has one part only.
     reached : bool
@@ -292,11 +300,11 @@ class Neutralized:
         return len(self.trace)
 
     def __repr__(self) -> str:
-        eta = f"{self.eta:.4g}" if isinstance(self.eta, float) else ", ".join(f"{e:.4g}" for e in self.eta)
+        eta = ", ".join(f"{weight:.4g}" for weight in np.ravel(self.eta))
         chosen = self.trace[self.trace["chosen"]].iloc[0]
         kind = "" if self.solution.problem.is_convex else " (not convex: a stationary point)"
         return (
-            f"{self.measure} {self.value:+.4f} (limit {self.limit:g}), by {self.surrogate!r}{kind} with "
+            f"{self.measure} {self.value:+.4f} (limit {self.limit}), by {self.surrogate!r}{kind} with "
             f"eta {eta} and threshold {self.threshold:.4g}: accuracy {chosen['accuracy']:.4f}, AUC "
             f"{chosen['auc']:.4f} on the training rows, {self.solves} solves; the certificate "
             f"({self.solution.certificate}) is about the ranking, before the threshold"

@@ -12,7 +12,8 @@ import nerm
 from nerm.errors import InvalidInputError, UnknownNameError
 from nerm.metrics import as_metric
 from nerm.neutralize import Target
-from nerm.neutralize.neutralizing import compare, search_for, surrogates_of
+from nerm.neutralize.neutralizing import compare, search_for
+from nerm.neutralize.search import surrogates_of
 from nerm.solvers.registry import SolverPool
 
 PLAIN = nerm.Risk(nerm.Logistic()) + 1e-3 * nerm.SquaredL2()
@@ -222,7 +223,7 @@ def test_neutralize_never_returns_a_constant():
     with pytest.raises(nerm.NotNeutralError) as caught:
         problem.neutralize(0.001, surrogate=nerm.Hinge(), keep=0.95)
     best = caught.value.best
-    why = ("without neutrality", "has 0.", "predicts the same class")
+    why = ("without neutrality", "has 0.", "has -0.", "predicts the same class")
     assert any(words in str(caught.value) for words in why)
     assert best.trace["chosen"].sum() == 1
     for limit in (0.02, 0.005):
@@ -325,21 +326,18 @@ def test_comparison_with_too_few_rows():
     few = [*np.flatnonzero(y > 0)[:1], *np.flatnonzero(y < 0)[:9]]  # the only yes is never set apart
     given = [nerm.Logistic(), nerm.Hinge()]
     found = PLAIN.on(X[few], y[few], viewpoint=v[few]).neutralize(0.2, surrogate=given, keep=0, tol=1e-4)
-    assert found.choice["surrogate"].tolist() == ["Logistic()", "Hinge()"]
+    assert found.reached
+    assert found.choice.empty
 
 
 def test_other_rows_must_fit():
     X, y, v = data(n=60)
     problem = PLAIN.on(X, y, viewpoint={"sex": v})
-    with pytest.raises(
-        InvalidInputError, match="the viewpoints of 'on' must be named as those of the problem, 'sex'"
-    ):
+    with pytest.raises(InvalidInputError, match="the viewpoints of the problem must be among those of 'on'"):
         problem.neutralize(0.1, on=(X, y, v))
-    with pytest.raises(
-        InvalidInputError, match=r"'on' must have one label per row. Got 20 rows of X and 60 labels"
-    ):
+    with pytest.raises(InvalidInputError, match=r"'y' must have one label for each of the 20 rows"):
         problem.neutralize(0.1, on=(X[:20], y, {"sex": v}))
-    with pytest.raises(InvalidInputError, match=r"must return a finite number. Got nan"):
+    with pytest.raises(InvalidInputError, match=r"must be a finite number. Got nan"):
         problem.neutralize(0.1, lambda y, scores, viewpoint: np.nan)
 
 
@@ -352,6 +350,7 @@ def test_neutralize_refuses_uncertified_solutions():
 def test_comparison_by_weighted_accuracy():
     X, y, v = data(3, n=300)
     weight = np.where(np.arange(300) % 3 == 0, 4.0, 1.0)
-    search = search_for(PLAIN.on(X, y, viewpoint=v), Target(0.1), weight)
-    _, choice = compare(search, [nerm.Logistic(), nerm.Hinge()])
-    np.testing.assert_allclose(choice["worth"], choice["accuracy"], rtol=1e-12)
+    target = Target(0.1, surrogate=[nerm.Logistic(), nerm.Hinge()])
+    search = search_for(PLAIN.on(X, y, viewpoint=v), target, weight)
+    compare(search)
+    np.testing.assert_allclose(search.choice["worth"], search.choice["accuracy"], rtol=1e-12)
