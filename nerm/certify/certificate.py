@@ -186,13 +186,15 @@ class Certified(NamedTuple):
     multipliers: Multipliers | None
 
 
-def from_bounds(primal: float, dual: float, scale: float, slack: float) -> Certificate:
+def from_bounds(
+    primal: float, dual: float, scale: float, slack: float, violation: float = 0.0
+) -> Certificate:
     """Return the certificate for a given primal value and dual bound.
 
     `nerm.chunks` computes both as sums over chunks of rows. `scale` is the objective at f = 0. `slack` bounds
     the rounding errors of `primal` and `dual` (`nerm.certify.rounding.rounding_of_sums`).
     """
-    return Certificate(primal, dual, scale, slack=slack)
+    return Certificate(primal, dual, scale, violation=violation, slack=slack)
 
 
 def best_certificate(

@@ -6,7 +6,8 @@ of the points (C(f_j), P(f_j)). P and C are convex, so the mixture s f_1 + (1 - 
 values on or below the chord between their points. So no hypothesis lies below the outer curve, and for every
 point of the inner curve there is a mixture with at most these values of C and P.
 
-Both curves are about relaxed risks on the training rows, not about counts of decisions or new rows.
+Both curves are about relaxed risks on the training rows, not about counts of decisions or new rows. The
+dual bounds include bounds on rounding errors, with the limits that `nerm.certify.rounding` states.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nerm.certify.certificate import from_bounds
+from nerm.certify.rounding import Slack
 from nerm.certify.solution import Solution, Stats, certify_bounds
 from nerm.chunks.chunked_problem import ChunkedProblem
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
 from nerm.model.blocks import EPS, ObjectiveValue, objective_value, one_sided, sum_error
 from nerm.model.expressions import Neutrality
-from nerm.model.problem import Problem
+from nerm.model.problem import Problem, check_hypothesis
 from nerm.solvers.progress import print_solve
 from nerm.solvers.registry import SolverPool
 from nerm.typing import Floats
@@ -97,7 +99,7 @@ class Point(NamedTuple):
 
     coef: Floats
     intercept: float
-    value: ObjectiveValue
+    objective: ObjectiveValue
 
 
 def _solves(base: AnyProblem, verbose: bool) -> Callable[[float, float], Solution]:
@@ -162,7 +164,8 @@ class Placement:
         P and C of the model. If only scores are known, Omega is unknown, and P is the risk without Omega.
     verdict : {"improvable", "undecided", "refuted"}
         "improvable": `better` has at most this neutrality and a smaller P. "undecided": the model is between
-        the curves. "refuted": no hypothesis of the class has such values.
+        the curves. "refuted": no hypothesis of the class has at most this C and a regularised risk of at most
+        `risk`. A hypothesis may have the same scores, because `risk` of scores leaves out Omega.
     margin : float
         If "improvable", P of the model minus P of `better`. Otherwise P of the model minus the outer curve:
         no hypothesis of the class with at most this C has a P smaller by more than `margin`.
@@ -259,8 +262,12 @@ class Frontier:
     @cached_property
     def points(self) -> Floats:
         """The pairs (C, P) of the solutions and of the other hypotheses, (number, 2)."""
-        values = [one.objective for one in self.solutions] + [one.value for one in self.others]
-        return np.array([self._pair(value) for value in values])
+        return np.array([self._pair(one.objective) for one in self._hypotheses])
+
+    @cached_property
+    def _hypotheses(self) -> list[Any]:
+        """The solutions and the other hypotheses, in the order of `points`."""
+        return [*self.solutions, *self.others]
 
     @cached_property
     def inner(self) -> Floats:
@@ -351,8 +358,8 @@ class Frontier:
         """Return a hypothesis with C <= `neutrality` and a small P, certified.
 
         It is a mixture of the hypotheses at two adjacent vertices of the inner curve. The eta of the returned
-        solution's `problem` is minus the slope of the chord between them. The certificate is about P + eta C.
-        The solution has no multipliers.
+        solution's `problem` is minus the slope of the chord between them. The certificate is about P + eta C;
+        its dual bound is the interpolation of the bounds of the solves. The solution has no multipliers.
         """
         limit = as_finite(neutrality, "neutrality")
         c, p = self.inner.T
@@ -367,26 +374,20 @@ class Frontier:
         width = float(c[right] - c[left])
         slope = max((p[left] - p[right]) / width, self.etas[0]) if width else self.etas[0]
         share = (limit - sum_error(self.problem.n) * abs(limit) - c[left]) / width if width else 0.0
-        ends = [self._hypothesis(self._vertices[k]) for k in (left, right)]
+        ends = [self._hypotheses[self._vertices[k]] for k in (left, right)]
+        near = self.solutions[min(int(np.searchsorted(self.etas, slope)), len(self.solutions) - 1)]
         for mixed in (min(max(share, 0.0), 1.0), 0.0):  # rounding may violate the limit by a last digit
-            coef = (1 - mixed) * ends[0][0] + mixed * ends[1][0]
-            intercept = (1 - mixed) * ends[0][1] + mixed * ends[1][1]
+            coef = (1 - mixed) * ends[0].coef + mixed * ends[1].coef
+            intercept = (1 - mixed) * ends[0].intercept + mixed * ends[1].intercept
             value = self.problem.with_neutrality(slope).evaluate(coef, intercept)
             if self._pair(value)[0] <= limit:
                 break
-        near = self.solutions[min(int(np.searchsorted(self.etas, slope)), len(self.solutions) - 1)]
-        bound = float(self._lower(np.array([slope]))[0])
-        known = near.certificate
-        certificate = from_bounds(value.total, bound, known.scale, known.slack)
+        bound, small = float(self._lower(np.array([slope]))[0]), self._small.with_neutrality(slope)
+        error, violation = Slack(small, coef, intercept).primal, small.violation(coef, intercept)
+        certificate = from_bounds(value.total, bound, near.certificate.scale, error, violation)
         problem = near.problem.with_neutrality(slope)
         stats = Stats("mixture", details={"share": mixed})
         return certify_bounds(problem, (coef, intercept), value, None, certificate, stats, self.tol)
-
-    def _hypothesis(self, index: int) -> tuple[Floats, float]:
-        """Return (coef, intercept) of a point."""
-        every: list[Any] = [*self.solutions, *self.others]
-        one = every[index]
-        return one.coef, one.intercept
 
     def place(self, model: Any) -> Placement:
         """Compare a model from any source with the curves.
@@ -408,41 +409,36 @@ class Frontier:
             given problem is wrong.
 
         """
-        value, in_class = self._evaluated(model)
+        if hasattr(model, "coef_"):
+            model = (np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]))
+        elif hasattr(model, "coef"):
+            model = (model.coef, model.intercept)
+        small, in_class, error = self._small, False, 0.0
+        if isinstance(model, tuple) and len(model) == 2:
+            value = self.problem.evaluate(*model)
+            pair = check_hypothesis(small, *model)
+            in_class, error = not small.violation(*pair), Slack(small, *pair).primal
+        elif isinstance(self.problem, ChunkedProblem):
+            must = "a model on chunks must be a Solution or (coef, intercept)"
+            raise InvalidInputError(must, type(model).__name__, "Pass its coefficients")
+        else:
+            scores = as_vector(model, small.n, "scores", "rows")
+            sums = {(b.term, b.side): b.total(scores) / small.divisor for b in small.blocks}
+            value = objective_value(small.objective, sums, lambda omega: 0.0)
         c, p = self._pair(value)
-        bound = float(self.outer(c))
-        if p < bound:
-            if in_class:
-                raise NotSolvedError(
-                    f"The hypothesis has risk {p:.10g} at neutrality {c:.10g}, below the proved bound "
-                    f"{bound:.10g}. A certificate is wrong: please report this problem."
-                )
+        bound = float(self.outer(c + error))
+        if p + error < bound and not in_class:
             return Placement(p, c, "refuted", p - bound)
+        if p + error < bound:
+            raise NotSolvedError(
+                f"The hypothesis has risk {p:.10g} at neutrality {c:.10g}, below the proved bound "
+                f"{bound:.10g}. A certificate is wrong: please report this problem."
+            )
         if c >= self.inner[0, 0] and np.interp(c, *self.inner.T) < p:
             better = self.find(neutrality=c)
             if (gain := p - self._pair(better.objective)[1]) > 0:
                 return Placement(p, c, "improvable", gain, better)
-        return Placement(p, c, "undecided", p - bound)
-
-    def _evaluated(self, model: Any) -> tuple[ObjectiveValue, bool]:
-        """Return the value of a model, and whether it is a hypothesis of the class."""
-        if hasattr(model, "coef") and hasattr(model, "intercept"):
-            model = (model.coef, model.intercept)
-        elif hasattr(model, "coef_"):
-            model = (np.ravel(model.coef_), float(np.ravel(model.intercept_)[0]))
-        if isinstance(model, tuple) and len(model) == 2:
-            problem = self.problem
-            in_class = isinstance(problem, ChunkedProblem) or not problem.violation(
-                np.asarray(model[0]), model[1]
-            )
-            return problem.evaluate(*model), in_class
-        if isinstance(self.problem, ChunkedProblem):
-            must = "a model on chunks must be a Solution or (coef, intercept)"
-            raise InvalidInputError(must, type(model).__name__, "Pass its coefficients")
-        scores = as_vector(model, self.problem.n, "scores", "rows")
-        zero = np.zeros(self.problem.hypothesis.size)
-        sums = {(b.term, b.side): b.total(scores) / self.problem.divisor for b in self.problem.blocks}
-        return objective_value(self.problem.objective, sums, lambda omega: omega.value(zero)), False
+        return Placement(p, c, "undecided", max(p - bound, 0.0))
 
     # ---- shown
 
