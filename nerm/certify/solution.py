@@ -321,9 +321,9 @@ class Solution:
 
         Parameters
         ----------
-        parameter : {"eta", "lam", "sample_weight"}
-            The sum of the neutrality weights, the sum of the regularization weights, or the weight of each
-            row in the risk.
+        parameter : {"eta", "lam", "sample_weight", "y"}
+            The sum of the neutrality weights, the sum of the regularization weights, the weight of each row
+            in the risk, or for a regression the y of each row.
 
         Returns
         -------

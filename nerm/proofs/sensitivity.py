@@ -2,14 +2,15 @@
 
 Let P be the objective, z = (w, b) and F_i = (x_i, 1), so that row i has the score F_i z. A row is *active* if
 it is at a kink of one of its blocks and its multiplier gamma_i is strictly inside its interval. At all other
-rows the blocks must be smooth. If a parameter changes by dp, the scores of the active rows (F_A) stay the
-same, C+ = C- still holds for the terms with theta in (0, 1), and the gradient stays zero::
+rows the blocks must be smooth. If a parameter changes by dp, the active rows (F_A) stay at their kinks,
+C+ = C- still holds for the terms with theta in (0, 1), and the gradient stays zero::
 
-    H dz + F_A' dgamma + G dtheta = -g dp,    F_A dz = 0,    G' dz = -r dp
+    H dz + F_A' dgamma + G dtheta = -g dp,    F_A dz = s dp,    G' dz = -r dp
 
 H is the Hessian of P without the active rows. G has the gradients of eta (C+ - C-). g and r are the
-derivatives of the gradient of P and of eta (C+ - C-) by the parameter. A coefficient that the l1 norm keeps
-at 0 adds the equation dw_j = 0.
+derivatives of the gradient of P and of eta (C+ - C-) by the parameter. s is the derivative of the scores at
+which the active rows are at their kinks: 1 for row i if the parameter is y_i of a residual y_i - f_i, else 0.
+A coefficient that the l1 norm keeps at 0 adds the equation dw_j = 0.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from nerm.certify.solution import Solution
     from nerm.model.problem import Problem
 
-PARAMETERS = ("eta", "lam", "sample_weight")
+PARAMETERS = ("eta", "lam", "sample_weight", "y")
 
 
 class Linearization:
@@ -64,6 +65,7 @@ class Linearization:
         self.slopes = -at.rows.copy()
         self.kinked = np.zeros(at.rows.shape, dtype=bool)
         self.density = np.zeros(problem.n)
+        self.residual_density = np.zeros(problem.n)
         for j, (block, weights) in enumerate(zip(problem.blocks, self.weights, strict=True)):
             self._classify(j, block, weights)
         self.density[self.active] = 0.0
@@ -98,31 +100,38 @@ class Linearization:
         self.active |= at
         curvature = np.where(at | ~counted, 0.0, block.atom.derived.jet(margins, "right").curvature)
         self.density += weights * block.targets**2 * curvature
+        if block.atom.of_residual:
+            self.residual_density += weights * curvature
 
     def _ties(self) -> None:
         """Find the two-sided terms with C+ = C- and theta in (0, 1), and the gradients G."""
         problem, blocks = self.problem, self.problem.blocks
         pairs = [(j, j + 1) for j, block in enumerate(blocks) if block.side > 0]
-        etas, gradients, rests = term_weights(problem), [], []
-        self.tied, self.loose = [], []
+        etas, gradients, rests, tied = term_weights(problem), [], [], []
+        self.tied, self.loose, self.weak_ties = [], [], []
         for k, (plus, minus) in enumerate(pairs):
             if not etas[plus]:
                 continue
             sides = [blocks[j].total(self.scores) / problem.divisor for j in (plus, minus)]
             rest = etas[plus] * (sides[0] - sides[1])
             part = [blocks[j].weights * blocks[j].targets * self.slopes[j] for j in (plus, minus)]
-            gradient = self.adjoint(np.where(self.active, 0.0, etas[plus] * (part[0] - part[1])))
+            difference = etas[plus] * (part[0] - part[1])
+            gradient = self.adjoint(np.where(self.active, 0.0, difference))
             unit = float(blocks[plus].weights.sum()) / problem.divisor
             apart = abs(sides[0] - sides[1]) / max(*map(abs, sides), unit)
             inside = float(min(self.at.thetas[k], 1 - self.at.thetas[k]))
+            weak = max(inside, apart) <= self.width
             if inside > apart:
                 self.tied.append(k)
+                self.weak_ties.append(weak)
                 gradients.append(gradient)
                 rests.append(rest)
-            if max(inside, apart) <= self.width:
+                tied.append(difference / problem.divisor)
+            elif weak:
                 self.loose.append(gradient)
         self.G = np.array(gradients).reshape(len(gradients), self.size).T
         self.rests = np.array(rests)
+        self.tied_gradients = np.array(tied).reshape(len(tied), problem.n)
 
     def _regularize(self) -> None:
         """Find the gradient and the curvature of Omega, and the coefficients that the l1 norm keeps at 0."""
@@ -135,7 +144,7 @@ class Linearization:
         rest = np.abs(self.adjoint(self.score_gradient)[:d] + self.mu * self.w)
         inside = 1 - rest / share if share else np.full(d, -1.0)
         self.held = inside >= np.abs(self.w)
-        self.loose += list(np.eye(self.size)[:d][np.maximum(inside, np.abs(self.w)) <= self.width])
+        self.weak_coef = np.maximum(inside, np.abs(self.w)) <= self.width
         self.gradient = sum((weight * self.slope(atom) for weight, atom in parts), start=np.zeros(d))
 
     def slope(self, omega: Regularizer) -> Floats:
@@ -168,8 +177,8 @@ class Linearization:
         return np.asarray(self.X @ dz[:d] + (dz[d] if self.problem.intercept else 0.0))
 
     @cached_property
-    def _system(self) -> tuple[Floats, Floats]:
-        """An orthonormal basis of the dz with F_A dz = 0, and the matrix of the conditions in it."""
+    def _system(self) -> tuple[Floats, Floats, Floats]:
+        """The matrix of the equations F_A dz = s, H, and an orthonormal basis of the dz with F_A dz = 0."""
         d = self.X.shape[1]
         H = np.zeros((d + 1, d + 1))
         if self.density.any():
@@ -179,17 +188,18 @@ class Linearization:
             H = H + np.triu(H, 1).T
         H = H[: self.size, : self.size].copy()
         H[:d, :d] += self.mu * np.eye(d)
-        A = np.vstack([np.unique(self.rows(self.active), axis=0), np.eye(self.size)[:d][self.held]])
+        A = np.vstack([self.rows(self.active), np.eye(self.size)[:d][self.held]])
         N = np.eye(self.size)
         if len(A):
             A = A / np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
             _, values, vectors = np.linalg.svd(np.linalg.qr(A, mode="r"))
             N = vectors[int((values > 1e-9 * values[0]).sum()) :].T
-        K, G = N.T @ H @ N, N.T @ self.G
-        return N, np.block([[K, G], [G.T, np.zeros((G.shape[1], G.shape[1]))]])
+        return A, H, N
 
-    def solve(self, g: Floats, r: Floats) -> tuple[Floats, Floats, float]:
+    def solve(self, g: Floats, r: Floats, s: Floats | None = None) -> tuple[Floats, Floats, float]:
         """Solve the linearised conditions for right-hand sides g, (size, k), and r, (ties, k).
+
+        s, (active rows, k), is the change of the scores of the active rows; by default 0.
 
         Returns
         -------
@@ -197,8 +207,18 @@ class Linearization:
             The residual of the linear system, relative to its right-hand side.
 
         """
-        N, K = self._system
-        right = -np.vstack([N.T @ g, r])
+        A, H, N = self._system
+        fixed = np.zeros_like(g)
+        if s is not None and len(s):
+            lengths = np.linalg.norm(self.rows(self.active), axis=1)
+            held = np.zeros((len(A) - len(s), g.shape[1]))
+            given = np.vstack([s / np.maximum(lengths, 1e-300)[:, None], held])
+            fixed = np.linalg.lstsq(A, given, rcond=1e-9)[0]
+            if np.abs(A @ fixed - given).max() > 1e-7 * np.abs(given).max():
+                raise Degenerate("a change of y moves a row away from its kink")
+        K, G = N.T @ H @ N, N.T @ self.G
+        K = np.block([[K, G], [G.T, np.zeros((G.shape[1], G.shape[1]))]])
+        right = -np.vstack([N.T @ (g + H @ fixed), r + self.G.T @ fixed])
         if not np.isfinite(K).all():
             raise Degenerate("the curvature of a loss is infinite at a row")
         scale = 1 / np.sqrt(np.maximum(np.abs(K).max(axis=1, initial=0.0), 1e-300))
@@ -209,7 +229,7 @@ class Linearization:
         found = scale[:, None] * np.linalg.solve(scaled, scale[:, None] * right)
         residual = float(np.linalg.norm(K @ found - right) / max(float(np.linalg.norm(right)), 1e-300))
         p = N.shape[1]
-        return N @ found[:p], found[p:], residual
+        return fixed + N @ found[:p], found[p:], residual
 
     def hypothesis(self, dz: Floats) -> tuple[Floats, Floats]:
         """Return the change of (coef, intercept) for a change dz, (size,) or (size, k)."""
@@ -219,15 +239,40 @@ class Linearization:
             return self.recover @ dz[:d], level
         return dz[:d], level - self.offset @ dz[:d]
 
-    def check(self, dz: Floats) -> None:
-        """Raise `Degenerate` if dz, (size, k), changes a weak row, coefficient or tie C+ = C-."""
+    def moved_by_y(self) -> tuple[Floats, Floats]:
+        """Return r and s for a change of each y_i by 1, (ties, n) and (active rows, n).
+
+        Raise `Degenerate` if a row is weak, or at a kink of its residual and of another block.
+        """
+        residual = np.array([block.atom.of_residual for block in self.problem.blocks])
+        moved = self.kinked[residual].any(axis=0)
+        if (self.weak & ~self.active | moved & self.kinked[~residual].any(axis=0)).any():
+            raise Degenerate("a change of y moves a row away from its kink")
+        active = np.flatnonzero(self.active)
+        s = np.zeros((len(active), len(moved)))
+        s[np.arange(len(active)), active] = moved[active]
+        return self.tied_gradients * moved, s
+
+    def check(self, dz: Floats, dtheta: Floats, g: Floats) -> None:
+        """Raise `Degenerate` if a solution of `solve` leaves a weak row, coefficient or tie C+ = C-.
+
+        Outside of the system they are left if dz moves them, inside if their multiplier changes.
+        """
+        A, H, _ = self._system
         weak = np.flatnonzero(self.weak & ~self.active)
-        moves = np.vstack([self.rows(weak), np.array(self.loose).reshape(-1, self.size)])
+        axes = np.eye(self.size)[: len(self.w)][self.weak_coef & ~self.held]
+        moves = np.vstack([self.rows(weak), axes, np.array(self.loose).reshape(-1, self.size)])
         moving = np.any(np.abs(moves @ dz) > 1e-7 * (np.abs(moves) @ np.abs(dz)), axis=1)
-        if moving.any():
-            rows = weak[moving[: len(weak)]]
-            what = f"row {rows[0]} is" if len(rows) else "a coefficient, or C+ against C-, is"
-            raise Degenerate(f"{what} at a kink, and no multiplier keeps it there")
+        inside = np.concatenate([self.weak[self.active], self.weak_coef[self.held]])
+        leaving = np.zeros(0, dtype=bool)
+        if inside.any():
+            change = np.linalg.lstsq(A.T, H @ dz + self.G @ dtheta + g, rcond=1e-9)[0]
+            leaving = inside & (np.abs(change) > 1e-7 * np.abs(change).max(initial=0.0)).any(axis=1)
+        turning = np.array(self.weak_ties, dtype=bool) & (np.abs(dtheta) > 0).any(axis=1)
+        if moving.any() or leaving.any() or turning.any():
+            rows = [*weak[moving[: len(weak)]], *np.flatnonzero(self.active)[leaving[: self.active.sum()]]]
+            what = f"row {rows[0]} is" if rows else "a coefficient, or C+ against C-, is"
+            raise Degenerate(f"{what} at a kink, and its multiplier is at an end of its interval")
 
     def step(self) -> tuple[Floats, float, Multipliers]:
         """Return the change of (coef, intercept) by one Newton step, and the multipliers after it.
@@ -260,12 +305,12 @@ class Linearization:
 class Sensitivity:
     """The derivative of a solution by one parameter, from `Solution.sensitivity`.
 
-    For "sample_weight" every array has a last axis of length n: the influence of each row. The property
-    `scores` is the derivative of the training scores.
+    For "sample_weight" and "y" every array has a last axis of length n: the influence of each row. The
+    property `scores` is the derivative of the training scores.
 
     Attributes
     ----------
-    parameter : {"eta", "lam", "sample_weight"}
+    parameter : {"eta", "lam", "sample_weight", "y"}
         eta is the sum of the neutrality weights, lam the sum of the regularization weights.
     coef, intercept : arrays
         The derivatives of w (or of the kernel coefficients) and of b.
@@ -295,7 +340,7 @@ class Sensitivity:
 
     @property
     def scores(self) -> Floats:
-        """The derivative of the training scores, (n,), or (n, n) for "sample_weight"."""
+        """The derivative of the training scores, (n,), or (n, n) for "sample_weight" and "y"."""
         d = self.features.shape[1]
         return np.asarray(self.features @ self.change[:d] + self.change[d:].sum(axis=0))
 
@@ -307,6 +352,9 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
     if at is None or not problem.is_convex or problem.objective.constraints:
         must = "derivatives need a certified solution of a convex problem without constraints"
         raise UnsupportedProblemError(must, repr(problem.objective), "Solve such a problem first")
+    if parameter == "y" and not problem.objective.is_regression:
+        do = 'Ask for "sample_weight" to see the influence of rows'
+        raise InvalidInputError("a derivative by y needs a risk of residuals", repr(problem.objective), do)
     width = max(float(np.sqrt(max(solution.certificate.relative_gap, 0.0))), 1e-7)
     system = Linearization(problem, solution.coef, solution.intercept + solution.threshold, at, width)
     n, d, blocks = problem.n, len(system.w), problem.blocks
@@ -316,32 +364,39 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
         must = f"a derivative by {parameter} needs a positive weight"
         raise InvalidInputError(must, "0", f"Solve at a small {parameter} instead")
     gradients = [w * b.targets * s for w, b, s in zip(system.weights, blocks, system.slopes, strict=True)]
+    every, factors = np.ones(n, dtype=bool), shares(blocks, at.thetas)
     own = np.zeros((len(problem.objective.terms), 1))  # the derivatives at a fixed hypothesis
+    r, s = None, None
     if parameter == "lam":
         g = np.append(system.gradient, np.zeros(int(problem.intercept)))[:, None] / total["lam"]
     elif parameter == "eta":
         neutral = sum(part for part, kind in zip(gradients, kinds, strict=True) if kind == "neutrality")
         g = system.adjoint(np.where(system.active, 0.0, neutral))[:, None] / total["eta"]
     else:
-        slope, own = np.zeros(n), np.zeros((len(own), n))
+        slope, own, is_y = np.zeros(n), np.zeros((len(own), n)), parameter == "y"
         for j, block in enumerate(blocks):
             term = problem.objective.terms[block.term]
-            if isinstance(term.term, Risk):
+            if isinstance(term.term, Risk) and is_y:
+                own[block.term] = block.weights * system.slopes[j] / problem.divisor
+            elif isinstance(term.term, Risk):
                 costs = term.term.row_weights(problem.y, np.ones(n))
                 slope += np.where(system.active, 0.0, term.weight * costs * block.targets * system.slopes[j])
                 own[block.term] = costs * block.atom.value(block.margins(system.scores)) / problem.divisor
-        g = system.rows(np.ones(n, dtype=bool)).T * slope / problem.divisor
-    dz, _, residual = system.solve(g, np.zeros((len(system.tied), g.shape[1])))
-    system.check(dz)
+        if is_y:
+            slope = np.where(system.active, 0.0, -system.residual_density)
+            r, s = system.moved_by_y()
+        g = system.rows(every).T * slope / problem.divisor
+    dz, dtheta, residual = system.solve(g, np.zeros((len(system.tied), g.shape[1])) if r is None else r, s)
+    system.check(dz, dtheta, g)
     coef, intercept = system.hypothesis(dz)
     terms = own.copy()
-    for factor, block, slopes in zip(shares(blocks, at.thetas), blocks, system.slopes, strict=True):
+    for factor, block, slopes in zip(factors, blocks, system.slopes, strict=True):
         if factor:
             terms[block.term] += factor * system.adjoint(block.weights * block.targets * slopes) @ dz
     for k, weighted in enumerate(problem.objective.terms):
         if isinstance(weighted.term, Regularizer):
             terms[k] += system.slope(weighted.term) @ dz[:d]
-    last = slice(None) if parameter == "sample_weight" else 0
+    last = slice(None) if parameter in ("sample_weight", "y") else 0
     found = {"coef": coef, "intercept": intercept, "terms": terms, "change": dz}
     found = {name: np.asarray(one)[..., last] for name, one in found.items()}
     return Sensitivity(parameter, residual=residual, features=system.X, **found)
