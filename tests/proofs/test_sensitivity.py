@@ -116,8 +116,7 @@ def check(seed):
         )
         if not solution.problem.is_kernel:
             assert np.allclose(
-                solution.problem.hypothesis.X @ coef
-                + (found.intercept[row] if by_row else found.intercept),
+                solution.problem.hypothesis.X @ coef + (found.intercept[row] if by_row else found.intercept),
                 scores,
                 atol=1e-9 * (1 + np.abs(scores).max()),
             )
