@@ -28,8 +28,8 @@ def proof(study: Study, tol: float = 0.02) -> str:
     text = (
         f"Proof, from {len(front.solutions)} certified solves on {len(task):,} training rows: let P be the "
         f"regularised risk and C the relaxed neutrality risk of {problem.objective!r} for "
-        f"{task.viewpoint.group(1)} against {task.viewpoint.group(-1)}. "
-        f"No {kind} model of the coded columns has C below {_down(front.floor)}. Every one with C at most {half} has P of at least "
+        f"{task.viewpoint.group(1)} against {task.viewpoint.group(-1)}. No {kind} model of the coded columns "
+        f"has C below {_down(front.floor)}. Every one with C at most {half} has P of at least "
         f"{_down(float(front.outer(float(half))))}, and one with at most this C and P of at most "
         f"{_up(found.risk + found.regularization)} is known. Without a limit on C the least P is between "
         f"{_down(float(front.bounds[0]))} and {_up(plain)}."
