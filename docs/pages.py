@@ -215,6 +215,14 @@ def notebook_page(text: str) -> str:
             cell["source"] = re.sub(
                 r"(?<!!)\[([^\]]+)\]\(\.\./[^)]+\.(?:py|png|css|toml|csv)\)", r"\1", source
             )
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            if "text/html" in data:  # Jupyter draws what stands between dollars, the site what has this class
+                data["text/html"] = re.sub(
+                    r"<div>\$(.+?)\$</div>",
+                    r'<div class="math notranslate nohighlight">\\(\1\\)</div>',
+                    "".join(data["text/html"]),
+                )
     return json.dumps(notebook, ensure_ascii=False, indent=1) + "\n"
 
 
