@@ -86,12 +86,17 @@ def missing_names(site: Path) -> Iterator[str]:
     from sphinx.util.inventory import InventoryFile
 
     inventory = InventoryFile.loads((site / "objects.inv").read_bytes(), uri="")
-    entries = {name for kind, names in inventory.data.items() if kind.startswith("py:") for name in names}
+    entries = {
+        name: item.uri
+        for kind, names in inventory.data.items()
+        if kind.startswith("py:")
+        for name, item in names.items()
+    }
     for module in map(import_module, MODULES):
         for name in module.__all__:
             short = f"nerm.{name}" if getattr(nerm, name, None) is getattr(module, name) else ""
-            found = entries & {f"{module.__name__}.{name}", short}
-            if len(found) != 1:
+            found = {entries[one] for one in (f"{module.__name__}.{name}", short) if one in entries}
+            if len(found) != 1:  # the second name may be an alias of the first, at the same place
                 yield f"{module.__name__}.{name}: {sorted(found)}"
 
 
