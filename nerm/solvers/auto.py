@@ -166,10 +166,9 @@ def plan(problem: Problem, solvers: Iterable[Solver]) -> list[Choice]:
     """
     shape = Shape.of(problem)
     costs = {solver: solver.cost(shape) for solver in solvers}
-    finite = (s for s in costs if costs[s] < inf and s.installed())
-    ranked = sorted(finite, key=lambda s: (s.takes_every_atom, costs[s]))
+    ranked = sorted((s for s in costs if costs[s] < inf), key=lambda s: (s.takes_every_atom, costs[s]))
     parts = []  # parts of the problem that nerm's own solvers do not support
-    for first in ranked:
+    for first in (s for s in ranked if s.installed()):
         part = None if first.takes_every_atom else why_unsupported(first, problem)
         if part is None:
             break
@@ -177,6 +176,7 @@ def plan(problem: Problem, solvers: Iterable[Solver]) -> list[Choice]:
     reason = "the lowest estimated cost of nerm's own solvers that take this problem"
     if first.takes_every_atom:
         reason = f"takes every atom; nerm's own solvers do not take {parts[0] if parts else 'it'}"
-    general = [s for s in ranked if s.takes_every_atom and s is not first and costs[s] <= SECOND_OPINION]
+    general = (s for s in ranked if s.takes_every_atom and s is not first and costs[s] <= SECOND_OPINION)
+    second = next((s for s in general if s.installed()), None)
     second_opinion = f"a second opinion: {first.name} was not certified"
-    return [Choice(first, reason), *(Choice(s, second_opinion) for s in general[:1])]
+    return [Choice(first, reason), *([Choice(second, second_opinion)] if second else [])]

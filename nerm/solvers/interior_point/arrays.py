@@ -320,8 +320,8 @@ class Arrays:
         few = vectors[: 2 + self.terms]
         columns = np.vstack([self.features.columns(vectors)[:, : len(few)], few.sum(axis=1)])
         columns[:, 0] += nu @ self.fixed_gradient
-        plus, minus = np.moveaxis(self.sides(self.fixed_gradient), 1, 0)
-        columns[:, 2:] += (plus - minus).T
+        sides = self.sides(self.fixed_gradient)
+        columns[:, 2:] += (sides[:, 0] - sides[:, 1]).T
         beyond = self._beyond(state.coef, state.intercept)
         value = power - conjugate + products + beyond  # from m = linear + quadratic u + p^+ - p^-
         conjugate += self.fixed_conjugate

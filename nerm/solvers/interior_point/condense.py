@@ -210,7 +210,8 @@ class WarmStart:
         if start is not None:
             error = float(np.abs(solution.scores - start.here.scores).mean())
             self._score_error = max(error, self._tuning.least_error)
-        self._solutions = [*self._solutions[-1:], (log_weights(method), solution)]
+        kept = replace(solution, u=None, state=None)  # they need much memory, and the next start not at all
+        self._solutions = [*self._solutions[-1:], (log_weights(method), kept)]
         self._blocks = tuple(blocks)
 
     def start(self, method: PredictorCorrector, blocks: Sequence[Block]) -> Start | None:

@@ -471,9 +471,8 @@ def _quantile(histogram: Floats, weight: float) -> float:
 
 def _sides_length(state: State, step: Direction) -> float:
     """Return the longest step that keeps the factors nu and slacks sigma of all sides positive."""
-    values, changes = np.stack([state.nu, state.sigma]), np.stack([step.nu, step.sigma])
-    falls = changes < 0
-    return float(np.min(-values[falls] / changes[falls], initial=np.inf))
+    lowest = min((step.nu / state.nu).min(initial=0.0), (step.sigma / state.sigma).min(initial=0.0))
+    return -1.0 / lowest if lowest < 0 else np.inf
 
 
 class NewtonSystem:
