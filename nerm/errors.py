@@ -10,7 +10,7 @@ nerm.errors.InvalidInputError: 'viewpoint' must be finite. Got nan at index 17 (
 these rows.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -80,6 +80,12 @@ class UnknownNameError(InvalidInputError):
     def __reduce__(self) -> tuple[type, tuple[str, str, str]]:
         """Pickle as the parent class, which has the same message."""
         return InvalidInputError, self.parts
+
+
+def check_known(name: Any, what: str, known: Collection[Any], do: str = "Use one of these names") -> None:
+    """Raise an `UnknownNameError` if `name` is not in `known`."""
+    if name not in known:
+        raise UnknownNameError(what, name, known, do)
 
 
 class UnsupportedProblemError(InvalidInputError):

@@ -1,7 +1,7 @@
 """Validation of all inputs: each function returns a checked array or raises with one sentence."""
 
 import warnings
-from collections.abc import Collection, Iterator, Sized
+from collections.abc import Iterator, Sized
 from contextlib import contextmanager
 from datetime import date, timedelta
 from typing import Any
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.errors import InvalidInputError
+from nerm.errors import check_known as check_known
 from nerm.typing import Array, Floats, Ints
 from nerm.typing import Matrix as Matrix
 
@@ -299,12 +300,6 @@ def _as_number(value: Any, name: str, do: str, what: str, holds: Any) -> float:
         got = "an integer beyond 10^60" if huge else f"{kind}{repr(value)[:60]}"
         raise InvalidInputError(f"{name!r} must be {what}", got, do)
     return number
-
-
-def check_known(name: Any, what: str, known: Collection[Any], do: str = "Use one of these names") -> None:
-    """Raise an `UnknownNameError` if `name` is not in `known`."""
-    if name not in known:
-        raise UnknownNameError(what, name, known, do)
 
 
 def column_position(key: str | int, columns: Any, count: int) -> int:

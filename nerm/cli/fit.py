@@ -14,11 +14,11 @@ import click
 
 import nerm.report
 from nerm.cli import options as shared
-from nerm.cli import regression, rendering
+from nerm.cli import rendering
 from nerm.cli.console import NOT_NEUTRAL, Console, check_places, in_words, write_text
 from nerm.cli.options import all_of, command, common, numbers_option, option
 from nerm.defaults import COMMAND_LINE, ETAS, LIMITS
-from nerm.errors import NermError
+from nerm.errors import InvalidInputError, NermError
 
 SUFFIXES = {"table": "csv", "figure": "svg", "report": "html"}
 table_argument = click.argument("data", metavar="DATA.csv")
@@ -64,17 +64,6 @@ def fit(
     check_places({"the data": data, "the model": options["head"]}, {"--out": out, "--report": report})
     if options["unseen" if options["head"] is None else "features"] in (True, "trees"):
         raise click.UsageError("--head must not be given with --features trees, and --unseen needs it.")
-    return regression.or_regression(
-        lambda: _fit(console, data, out, bounds, report, options),
-        lambda: regression.fit(console, data, out, options | {"report": report or bounds}),
-        options["task"],
-    )
-
-
-def _fit(
-    console: Console, data: str, out: str | None, bounds: bool, report: str | None, options: dict[str, Any]
-) -> int:
-    """Fit a classifier."""
     study = _study(console, data, options, report is not None)
     point, found = study.points[study.chosen], _fit_json(study)
     if out is not None:
@@ -159,23 +148,6 @@ def tradeoff(
         raise click.UsageError(f"--figure must end in .svg, not {figure!r}.")
     if options["etas"] is not None and options["limits"] is not None:
         raise click.UsageError("--limits and --etas must not both be given.")
-    return regression.or_regression(
-        lambda: _tradeoff(console, data, figure, save, proof, report, options),
-        lambda: regression.tradeoff(console, data, save, options | {"report": report or figure or proof}),
-        options["task"],
-    )
-
-
-def _tradeoff(
-    console: Console,
-    data: str,
-    figure: str | None,
-    save: str | None,
-    proof: bool,
-    report: str | None,
-    options: dict[str, Any],
-) -> int:
-    """Show the front of classifiers."""
     task, settings = shared.request_of(data, options)
     with console.progress("Trade-off") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
@@ -259,7 +231,8 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
     task, settings = shared.request_of(data, options)  # imports what fits only after the roles are clear
     level = nerm.report.Level(eta=eta)
     if eta is None:
-        level = nerm.report.Level(COMMAND_LINE.limit if limit is None else limit)
+        usual = COMMAND_LINE.limit if task.numbers is None else settings.limits[-1]  # of a regression
+        level = nerm.report.Level(usual if limit is None else limit)
     levels: Sequence[nerm.report.Level] = [*settings.levels, level] if several else [level]
     with console.progress("Fitting") as progress:
         more = {"needed": level, "share": options["test"], "progress": progress, "command": fit_command(data)}
@@ -309,7 +282,7 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
 
 def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
     """Return a sentence with the target limit and the value that the model reached."""
-    how = "already without neutrality"
+    how = "already without neutrality" if study.task.numbers is None else "by a convex constraint"
     if model.surrogate is not None:
         name = nerm.estimators.design.atom_name(model.surrogate)
         how = f"by a neutrality term of weight {model.eta:.3g} ({name})"
@@ -324,6 +297,9 @@ def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
 def _statements(study: nerm.report.Study) -> list[Any]:
     """Return every bound on the chosen model; with several terms, only the hold-out bounds."""
     point, delta = study.points[study.chosen], study.settings.delta
+    if study.task.numbers is not None:
+        must = "bounds are about decisions, so the target must have two values"
+        raise InvalidInputError(must, "a number", "Use --task classification or --positive")
     theorems_hold = study.recipe.base is None  # they need columns that do not depend on the labels
     if len(point.task.terms) == 1 and point.model is not None and theorems_hold:
         holdout = (point.scores, point.task.v) if study.held_out else None

@@ -7,7 +7,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import Any, TypeVar
@@ -36,6 +36,11 @@ class Registered(click.Choice[str]):
     def choices(self) -> Sequence[str]:  # type: ignore[override]
         """The names in the registry."""
         return tuple(self._names())
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return a known name; the default is one, so that it needs no registry."""
+        is_default = param is not None and value == param.default
+        return str(value) if is_default else super().convert(value, param, ctx)
 
 
 def measure_options() -> dict[str, str]:
@@ -103,6 +108,20 @@ def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float) -> 
     return option(name, text, type=values, metavar=metavar, default=None)
 
 
+#: The options that a regression does not have.
+OF_DECISIONS = (
+    "measure",
+    "eta",
+    "etas",
+    "surrogate",
+    "weights",
+    "class_weight",
+    "methods",
+    "nearest",
+    "head",
+)
+OF_REPORTS = ("report", "figure", "bounds", "proof", "delta", "prediction", "model", "threshold")
+SHARES = (0.5, 0.2, 0.1)  # limits of a regression, in standard deviations of the target
 LIMIT_HELP = f"How large the measure may be on the training rows.  [default: {COMMAND_LINE.limit:g}]"
 PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
 MEASURE = Registered(lambda: list(measure_options()))
@@ -148,7 +167,7 @@ role_options = all_of(
 
 fit_options = all_of(
     role_options,
-    option("limit", LIMIT_HELP, type=click.FloatRange(0, 1), default=None),
+    option("limit", LIMIT_HELP, type=click.FloatRange(0), default=None),
     measure_option,
     option("confidence", "The limit must hold on new rows with this probability.", type=PROBABILITY),
     option("nearest", "If no usable model is within the limit, give the nearest.", is_flag=True),
@@ -159,7 +178,9 @@ fit_options = all_of(
 
 study_options = all_of(
     option("lam", "Weight of the regularizer (mean form).", type=click.FloatRange(0)),
-    option("loss", "Loss; also logistic, squared-hinge, …"),
+    option(
+        "loss", "Also logistic, squared-hinge, ….  [default: hinge; of numbers squared-error]", default=None
+    ),
     option("surrogate", "Surrogate of the neutrality term: hinge, logistic, ramp, ramp(2), …"),
     option("regularizer", "Also l1, elastic-net, …"),
     option("kernel", "Also rbf, poly."),
@@ -210,9 +231,10 @@ def _columns(given: str | None) -> list[str] | None:
 def task_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTask, tuple[str, ...]]:
     """Read a table and assign roles to its columns; return the task and the strings that mean "missing"."""
     missing = (*nerm.tables.values.MISSING, *options["missing"])
-    names = ("target", "positive", "favoured", "intersect", "bins", "keep_viewpoint", "leave_out")
+    names = ("target", "positive", "favoured", "intersect", "bins", "keep_viewpoint", "leave_out", "task")
     roles = {name: options[name] for name in names if options.get(name) is not None}
     table = nerm.tables.read_table(path, **reading_of(options))
+    table[options["target"]]  # a mistyped one is told before anything else is imported
     given = options["viewpoint"]
     views = [given] if given in table.names else [name.strip() for name in given.split(",")]
     return nerm.tables.make_task(table, viewpoint=views, **roles, missing=missing), missing
@@ -225,4 +247,27 @@ def request_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTas
     names = [field.name for field in fields(nerm.report.Settings)]
     given = {name: options[name] for name in names if options.get(name) is not None}
     given |= {"missing": missing, "measure": measure_options()[options["measure"]]}
+    if task.numbers is not None:
+        refuse_given(["features"] * (options["features"] == "trees"))
+        given |= {"measure": "mean_difference", "loss": options["loss"] or "squared-error"}
+        if "limits" not in given and options.get("limit") is None:
+            limits = {share: float(f"{share * task.numbers.std():.3g}") for share in SHARES}
+            shown = ", ".join(f"{limit:g} ({share:g} SD)" for share, limit in limits.items())
+            note = f"limits by default, in units and standard deviations of {task.target.column!r}: {shown}"
+            task, given["limits"] = replace(task, notes=(note, *task.notes)), tuple(limits.values())
+    elif (options.get("limit") or 0) > 1:
+        raise click.BadParameter(f"--limit must be at most 1 for a classification, not {options['limit']:g}.")
     return task, nerm.report.Settings(**given)
+
+
+def refuse_given(more: Sequence[str] = ()) -> None:
+    """Raise an error if an option is given that a regression does not have; `more` are further ones."""
+    ctx = click.get_current_context()
+    default = (None, click.core.ParameterSource.DEFAULT)
+    names = (*OF_DECISIONS, *OF_REPORTS, *more)
+    given = [name for name in names if name in ctx.params and ctx.get_parameter_source(name) not in default]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        must = "the options must be those of a regression, because the target is a number"
+        do = "Leave it out, or use --task classification or --positive"
+        raise InvalidInputError(must, option, do)

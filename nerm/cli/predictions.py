@@ -10,7 +10,7 @@ import click
 
 import nerm.report
 from nerm.cli import options as shared
-from nerm.cli import regression, rendering
+from nerm.cli import rendering
 from nerm.cli.console import Console, check_places, write_text
 from nerm.cli.options import all_of, command, common, option, table_options
 from nerm.defaults import LIMITS
@@ -127,22 +127,16 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
     if sum(given is not None for given in (score, prediction, model)) != 1:
         raise click.UsageError("Give one of --score, --prediction and --model.")
     check_places({"the data": data, "the model": model}, {"--report": report})
-    return regression.or_regression(
-        lambda: _audit(console, data, report, options),
-        lambda: regression.audit(console, data, options | {"report": report}),
-        options["task"],
-    )
-
-
-def _audit(console: Console, data: str, report: str | None, options: dict[str, Any]) -> int:
-    """Report on the decisions of a classifier."""
-    score, prediction, model, delta = (options[name] for name in ("score", "prediction", "model", "delta"))
+    delta = options["delta"]
     task, missing = shared.task_of(data, options)
     if model is None:  # neutral models must not learn from what is audited
         own = (score, prediction, *WRITTEN)
         task = replace(task, inputs=tuple(name for name in task.inputs if name not in own))
     given = nerm.tables.table_model
-    if prediction is not None:
+    if task.numbers is not None:
+        shared.refuse_given()
+        scores = given.number_column(task, score)
+    elif prediction is not None:
         scores = given.decision_column(task, prediction)
     elif score is not None:
         scores = given.score_column(task, score, options["threshold"])
@@ -151,13 +145,13 @@ def _audit(console: Console, data: str, report: str | None, options: dict[str, A
         scores = saved.score(task.table, missing) - (options["threshold"] or 0.0)
     console.notes(task.notes)
     point = nerm.report.point_of("audited", task, scores)
-    statements = nerm.report.held_out_bounds(task, scores, delta)
+    statements = [] if task.numbers is not None else nerm.report.held_out_bounds(task, scores, delta)
     plain = {"rows": len(task), **rendering.measured_json(point), "warning": point.collapse}
     plain |= {"notes": list(task.notes), "bounds": rendering.statements_json(statements)}
-    plain["impact_ratios"] = ratios = nerm.report.measuring.impact_ratios(task, scores)
     shown: list[Any] = [point.collapse, *rendering.measured_tables(point, f"{len(task):,} rows")]
-    shown.append(rendering.impact_table(ratios))
-    shown += rendering.statements_shown(statements, delta)
+    if task.numbers is None:
+        plain["impact_ratios"] = ratios = nerm.report.measuring.impact_ratios(task, scores)
+        shown += [rendering.impact_table(ratios), *rendering.statements_shown(statements, delta)]
     if report is not None:
         seed = options["seed"]
         settings = nerm.report.Settings(limits=LIMITS[1:3], missing=missing, seed=seed, delta=delta)

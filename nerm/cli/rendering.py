@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from math import isfinite
 from typing import Any
 
 import nerm.report
 from nerm.cli.console import Console, make_table, write_text
+
+#: By measure of a regression, its words.
+OF_NUMBERS = {
+    "rmse": "root of the mean squared error",
+    "mean_absolute_error": "mean absolute error",
+    "r2": "R², the explained share of the variance",
+    "mean_difference": "difference in mean predictions (mean for v = +1 minus mean for v = -1)",
+    "ks_distance": "distance between the distributions of predictions (Kolmogorov-Smirnov)",
+}
 
 
 def measured_json(point: nerm.report.Point) -> dict[str, Any]:
@@ -40,39 +50,56 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
     rows
         Description of the rows, for the title.
     """
-    target, fixed = point.task.target.group(1), nerm.report.fixed
+    task, fixed = point.task, nerm.report.fixed
     lines = []
-    for name, metric in nerm.metrics.METRICS.items():
+    if task.numbers is not None:
+        lines = [[words, f"{point.measures[n]:.4g}", _span(point, n)] for n, words in OF_NUMBERS.items()]
+    for name, metric in nerm.metrics.METRICS.items() if task.numbers is None else ():
         note = f" ({metric.note})" if metric.note not in ("", metric.words) else ""
         value = point.undefined.get(name) or fixed(point.measures[name], 4)
-        lines.append([metric.words + note, value, interval(point.intervals.get(name))])
-    title = f"{target}, neutral to {point.task.viewpoint.column}: {rows}; {_compared(point.task)}"
+        lines.append([metric.words + note, value, _span(point, name)])
+    title = f"{task.asked} by {task.viewpoint.column}: {rows}; {_compared(task)}"
     tables = [make_table(title, ["measure", "value", "95 % interval"], lines)]
-    columns = ["group", "rows", target, "decided so", "true positive", "false positive", "accuracy"]
+    columns = ["group", "rows", task.asked, "decided so", "true positive", "false positive", "accuracy"]
+    if task.numbers is not None:
+        columns = ["group", "rows", f"mean {task.asked}", "mean prediction", "mean error"]
     lines = []
     for g in point.groups:
-        rates = [f"{fixed(rate)}\n{interval(g.intervals[name], 2)}" for name, rate in g.rates.items()]
-        lines.append([g.name, f"{g.rows:,}" + (" (few)" if g.few else ""), *rates])
-    few = f"; (few): below {nerm.tables.roles.FEW_ROWS} rows" if any(g.few for g in point.groups) else ""
-    tables.append(make_table(f"Rates by group, with 95 % intervals{few}", columns, lines))
+        rates = [f"{_number(task, r)}\n{interval(g.intervals[n], task)}" for n, r in g.rates.items()]
+        lines.append([g.name, f"{g.rows:,}" + few(g.few), *rates])
+    what = "Rates" if task.numbers is None else "Means"
+    tables.append(make_table(f"{what} by group, with 95 % intervals", columns, lines))
     if len(point.differences) > 1:
-        lines = [
-            [d.one, d.other, f"{d.value:+.3f}" + (" (few)" if d.few else ""), interval(d.interval)]
-            for d in point.differences
-        ]
-        title = "Differences in positive rates; the last is the largest between two groups"
+        lines = []
+        for d in point.differences:
+            value = _number(task, d.value, "+") + few(d.few)
+            lines.append([d.one, d.other, value, interval(d.interval, task)])
+        title = f"Differences in {_rates(task)}; the last is the largest between two groups"
         tables.append(make_table(title, ["", "against", "difference", "95 % interval"], lines, left=2))
+    if any(g.few for g in point.groups):
+        least = nerm.tables.roles.FEW_ROWS
+        tables.append(f"(few): below {least} of these rows, so it may be chance; so may the measures above.")
     return tables
 
 
 def impact_table(ratios: Iterable[Mapping[str, Any]]) -> Any:
     """Return the table of selection rates and impact ratios, as New York's Local Law 144 has it."""
-    lines = [
-        [r["name"], f"{r['rows']:,}", f"{r['selected']:,}", f"{r['rate']:.3f}", f"{r['impact_ratio']:.3f}"]
-        for r in ratios
-    ]
-    title = "Impact ratios: the positive rate by the highest one (four-fifths rule: 0.8)"
+    lines = []
+    for r in ratios:
+        shares = [f"{r[name]:.3f}" for name in ("rate", "impact_ratio")]
+        lines.append([r["name"], f"{r['rows']:,}{few(r['few'])}", f"{r['selected']:,}", *shares])
+    title = "Impact ratios: the positive rate by the highest one of groups that are not (few)"
     return make_table(title, ["group", "rows", "decided so", "rate", "impact ratio"], lines)
+
+
+def _rates(task: nerm.tables.TableTask) -> str:
+    """Return of which rates differences are, in words."""
+    return "positive rates" if task.numbers is None else "mean predictions"
+
+
+def few(is_few: bool) -> str:
+    """Return the mark of groups with few rows."""
+    return " (few)" if is_few else ""
 
 
 def _compared(task: nerm.tables.TableTask) -> str:
@@ -82,9 +109,21 @@ def _compared(task: nerm.tables.TableTask) -> str:
     return "each group is v = +1 once, and the least neutral value is shown"
 
 
-def interval(ends: tuple[float, float] | None, digits: int = 3) -> str:
+def interval(ends: tuple[float, float] | None, task: nerm.tables.TableTask) -> str:
     """Format an interval for a table; "" if there is none."""
-    return "" if ends is None else f"{ends[0]:.{digits}f} … {ends[1]:.{digits}f}"
+    return "" if ends is None else " … ".join(_number(task, end, digits=2) for end in ends)
+
+
+def _span(point: nerm.report.Point, name: str) -> str:
+    """Return the interval of a measure as text."""
+    return interval(point.intervals.get(name), point.task)
+
+
+def _number(task: nerm.tables.TableTask, value: float, sign: str = "", digits: int = 3) -> str:
+    """Format a rate, or a mean in units of the target of a regression; a dash if it is not finite."""
+    if not isfinite(value):
+        return "–"
+    return f"{value:{sign}.{digits}f}" if task.numbers is None else f"{value:{sign}.4g}"
 
 
 def statements_shown(statements: Iterable[nerm.bounds.Statement], delta: float) -> list[Any]:
@@ -137,18 +176,20 @@ def show_study(
 
 def _front_table(study: nerm.report.Study) -> Any:
     """Return the trade-off table, one row per model; recommended and collapsed models are marked."""
-    aim, fixed = study.settings.aim, nerm.report.fixed
-    names = ["auc", "accuracy", "neutrality_risk", "calders_verwer_score"]
-    columns = ["  model", "AUC", "accuracy", "C_sgn", "difference", "95 % interval"]
-    more = [] if aim.name in names else [aim]
-    rows = []
+    aim, task = study.settings.aim, study.task
+    columns = {"auc": "AUC", "accuracy": "accuracy", "neutrality_risk": "C_sgn"}
+    columns |= {"calders_verwer_score": "difference"}
+    if task.numbers is not None:
+        columns = {"r2": "R²", "rmse": "RMSE", "mean_difference": "difference"}
+    more = {} if aim.name in columns else {aim.name: aim.words}
+    difference, rows = [*columns][-1], []
     for p in (*study.points, *study.others):
         mark = "→" if p is study.recommended else "×" if p.collapse and p.model else ""
-        cells = [*(fixed(p.measures[name]) for name in names), interval(p.intervals.get(names[-1]), 2)]
-        rows.append([f"{mark:1} {p.label}", *cells, *(fixed(p.measures[m.name]) for m in more), p.certified])
-    columns += [*(metric.words for metric in more), "gap"]
-    title = f"{study.task.target.group(1)}, neutral to {study.task.viewpoint.column}"
-    return make_table(title, columns, rows)
+        values = {name: _number(task, p.measures[name]) for name in (*columns, *more)}
+        cells = [*(values[name] for name in columns), _span(p, difference), *(values[name] for name in more)]
+        rows.append([f"{mark:1} {p.label}", *cells, p.certified.replace("stationary", "local")])
+    heads = ["  model", *columns.values(), "95 % interval", *more.values(), "gap"]
+    return make_table(f"{task.asked}, neutral to {task.viewpoint.column}", heads, rows)
 
 
 def _legend(study: nerm.report.Study) -> str:
@@ -159,10 +200,14 @@ def _legend(study: nerm.report.Study) -> str:
     lines = [
         f"Measured by {study.how_measured}.",
         f"Marks: {', '.join(marks)}.",
-        f"difference: in positive rates, that of v = +1 minus that of v = -1; {_compared(study.task)}.",
-        "C_sgn: |share of decisions that agree with the group − share that do not|.",
-        "gap: the objective is certified to be at most this share above its optimum.",
+        f"difference: in {_rates(study.task)}, that of v = +1 minus that of v = -1; {_compared(study.task)}.",
     ]
+    of_numbers = "R²: explained share of the variance. RMSE: root of the mean squared error."
+    of_decisions = "C_sgn: |share of decisions that agree with the group − share that do not|."
+    lines.append(of_decisions if study.task.numbers is None else of_numbers)
+    lines.append("gap: the objective is certified to be at most this share above its optimum.")
+    if any(point.certified == "stationary" for point in study.points):
+        lines[-1] = lines[-1].replace(".", "; local: a stationary point of a problem that is not convex.")
     if any(other.label == "logistic regression" for other in study.others):
         text = "logistic regression: another loss, equal class weights and no limit, so that it can have a "
         lines.append(f"{text}larger AUC or accuracy than “no limit”.")

@@ -15,24 +15,26 @@ from nerm.bounds import FitFacts
 from nerm.certify.solution import Solution
 from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS
 from nerm.errors import NotNeutralError
-from nerm.estimators import NERMClassifier
+from nerm.estimators import NERMClassifier, NeutralRegressor
 from nerm.estimators.design import TrainingRows, as_atom
 from nerm.estimators.limits import held_out
-from nerm.metrics import Metric, as_metric, moved_by
+from nerm.metrics import Metric, as_metric, mean_difference, moved_by
 from nerm.model.expressions import Neutrality, Risk
 from nerm.neutralize import Target
-from nerm.splitting import hold_out
+from nerm.splitting import HOLD_OUT, hold_out
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask
 from nerm.tables.saved_model import SavedModel
+from nerm.tables.table_model import scores_of
 from nerm.tables.trees import Trees, with_column
 from nerm.tables.values import MISSING
-from nerm.typing import Array, Bools, Matrix
+from nerm.typing import Array, Bools, Floats, Matrix
 
 SMALL_TABLE = 4000  # largest number of rows for cross-validation, and for the comparison of surrogates
 ADVICE = "try --class-weight balanced, or a smaller --lam or --eta"
 BASE_NOTE = "certified is only the last layer, not the base model, whose scores have not seen the labels"
 Progress = Callable[[str], None]
+MEAN_DIFFERENCE = Metric("mean_difference", mean_difference, words="difference in mean predictions")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Settings:
     etas
         The neutrality weights of a trade-off; if there are any, they replace the limits.
     measure
-        The measure that is limited, a name in `nerm.metrics.METRICS`.
+        The measure that is limited, a name in `nerm.metrics.METRICS`; of a regression "mean_difference".
     confidence
         The probability with which the limit must hold on new rows; None limits the training rows only.
     nearest
@@ -126,6 +128,8 @@ class Settings:
     @property
     def aim(self) -> Metric:
         """The measure that is limited; with etas, the measure that the neutrality term controls."""
+        if self.measure == MEAN_DIFFERENCE.name:
+            return MEAN_DIFFERENCE
         return moved_by(self.weights) if self.etas else as_metric(self.measure)
 
     @property
@@ -152,10 +156,14 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class FittedModel:
-    """A level and the classifier of coded rows that was fitted for it."""
+    """A level and the classifier or regressor of coded rows that was fitted for it."""
 
     level: Level
     classifier: Any
+
+    def scores(self, X: Matrix) -> Floats:
+        """Return the score of each row of X, or its prediction of a regression, (n,)."""
+        return scores_of(self.classifier, X)
 
     @property
     def solution(self) -> Solution:
@@ -192,6 +200,12 @@ class Training:
     task: TableTask
     settings: Settings
 
+    @property
+    def words(self) -> dict[str, Array]:
+        """The name of each row's group, (n,), by column of the viewpoint."""
+        families = self.task.families.items()
+        return {column: np.select(list(of.values()), list(of), "others") for column, of in families}
+
     @cached_property
     def learned(self) -> Bools:
         """A mask of the rows on which the coding and the class weights are learned, (n,).
@@ -201,6 +215,9 @@ class Training:
         ones = np.ones(len(self.task))
         if self.settings.confidence is None:
             return ones > 0
+        if self.task.numbers is not None:  # the regressor holds out the same rows
+            groups = [np.unique(words, return_inverse=True)[1] for words in self.words.values()]
+            return ~hold_out(groups, HOLD_OUT, 0)
         codes = (self.task.y > 0).astype(int)
         given = TrainingRows(np.empty((len(codes), 0)), codes, self.task.terms, ones, ones)
         return ~held_out(given, Target(0.0, self.settings.measure))
@@ -244,7 +261,12 @@ class Training:
             Whether the surrogate of the settings is tried too.
         """
         settings, y, (_, X, _) = self.settings, self.task.y, self.coded
-        names = ("loss", "regularizer", "kernel", "lam", "weights", "solver", "tol")
+        names = ["loss", "regularizer", "kernel", "lam", "solver", "tol"]
+        if (numbers := self.task.numbers) is not None:
+            names += [] if level.limit is None else ["confidence"]
+            given = {name: getattr(settings, name) for name in names}
+            model = NeutralRegressor(limit=level.limit, **given).fit(X, numbers, viewpoint=self.words)
+            return FittedModel(level, model)
         target: dict[str, Any] = {"eta": level.eta or 0.0}
         counted = y
         if level.limit is not None:
@@ -253,7 +275,8 @@ class Training:
             }
             counted = y[self.learned]
         target |= {"surrogate": surrogate, "class_weight": settings.class_weights(counted)}
-        classifier = NERMClassifier(**{name: getattr(settings, name) for name in names}, **target)
+        given = {name: getattr(settings, name) for name in (*names, "weights")}
+        classifier = NERMClassifier(**given, **target)
         try:
             with warnings.catch_warnings():  # the status, `collapse` and the exit code tell the same
                 warnings.filterwarnings("ignore", category=UserWarning, module="nerm")

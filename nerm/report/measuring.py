@@ -17,7 +17,7 @@ from nerm.errors import InvalidInputError
 from nerm.neutralize.target import collapse
 from nerm.report.fitting import FittedModel
 from nerm.tables.roles import FEW_ROWS, TableTask
-from nerm.typing import Bools, Floats, Ints
+from nerm.typing import Array, Bools, Floats, Ints
 
 Interval = tuple[float, float]
 
@@ -142,14 +142,13 @@ def point_of(
     return Point(label, task, scores, *measured, groups, differences, decisions, collapse, **more)
 
 
-def counted(number: float, noun: str, verbs: tuple[str, str] = ("is", "are")) -> str:
-    """Return a number with its noun and verb.
-
-    >>> counted(1.2, "fewer decision"), counted(3, "decision", ("gets", "get"))
-    ('1 fewer decision is', '3 decisions get')
-    """
-    whole = f"{number:.0f}"
-    return f"{whole} {noun} {verbs[0]}" if whole == "1" else f"{whole} {noun}s {verbs[1]}"
+def right_decisions(now: Point, plain: Point) -> str:
+    """Return how many decisions per 1,000 are right compared with the plain model, in words."""
+    more = round(now.decisions["correct"]) - round(plain.decisions["correct"])
+    if not more:
+        return "as many decisions are right"
+    noun = "decision is" if abs(more) == 1 else "decisions are"
+    return f"{abs(more)} {'more' if more > 0 else 'fewer'} {noun} right"
 
 
 def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats | None]) -> str | None:
@@ -162,6 +161,11 @@ def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats | No
     plain
         A function that returns the scores of the model without neutrality, (n,), or None.
     """
+    if task.numbers is not None:
+        flat = scores.std() < 0.01 * task.numbers.std()
+        return (
+            "The predictions vary by less than 1 % of the target: they are nearly constant." if flat else None
+        )
     classes = [f"“{task.target.group(sign)}”" for sign in (-1, 1)]
     return collapse(scores, (task.y > 0).astype(int), classes, task.groups, plain=plain)
 
@@ -217,27 +221,52 @@ def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
     scores
         The scores of the rows, (n,); a score above 0 is a positive decision.
     """
-    decided, wanted = scores > 0, task.y > 0
+    measured = _rates if task.numbers is None else _means
     groups = []
     for name, among in task.groups.items():
-        counts = {
-            "base_rate": _count(wanted, among),
-            "positive_rate": _count(decided, among),
-            "true_positive_rate": _count(decided, among & wanted),
-            "false_positive_rate": _count(decided, among & ~wanted),
-            "accuracy": _count(decided == wanted, among),
-        }
-        rates = {rate: k / n if n else math.nan for rate, (k, n) in counts.items()}
-        intervals = {rate: rate_interval(k, n) for rate, (k, n) in counts.items()}
+        rates, intervals = measured(task, scores, among)
         rows = int(among.sum())
         groups.append(Group(name, rows, rates, intervals, rows < FEW_ROWS))
     return tuple(groups)
 
 
+def _rates(task: TableTask, scores: Floats, among: Bools) -> tuple[dict[str, float], dict[str, Interval]]:
+    """Return the rates of decisions in one group, and their intervals."""
+    decided, wanted = scores > 0, task.y > 0
+    counts = {
+        "base_rate": _count(wanted, among),
+        "positive_rate": _count(decided, among),
+        "true_positive_rate": _count(decided, among & wanted),
+        "false_positive_rate": _count(decided, among & ~wanted),
+        "accuracy": _count(decided == wanted, among),
+    }
+    rates = {rate: k / n if n else math.nan for rate, (k, n) in counts.items()}
+    return rates, {rate: rate_interval(k, n) for rate, (k, n) in counts.items()}
+
+
+def _means(task: TableTask, scores: Floats, among: Bools) -> tuple[dict[str, float], dict[str, Interval]]:
+    """Return the means of target, prediction and error in one group, and their intervals."""
+    y, f = np.asarray(task.numbers)[among], scores[among]
+    of = {"mean_target": y, "mean_prediction": f, "mean_error": f - y}
+    rates = {rate: float(values.mean()) if len(y) else math.nan for rate, values in of.items()}
+    return rates, {rate: _mean_interval(values) for rate, values in of.items()}
+
+
+def _mean_interval(values: Floats, others: Floats | None = None) -> Interval:
+    """Return the normal 95 % interval of a mean, or of the difference of two means."""
+    samples = [values] if others is None else [values, others]
+    if min(map(len, samples)) < 2:
+        return -math.inf, math.inf
+    value = values.mean() - (0.0 if others is None else others.mean())
+    end = 1.96 * math.sqrt(sum(sample.var(ddof=1) / len(sample) for sample in samples))
+    return float(value - end), float(value + end)
+
+
 def impact_ratios(task: TableTask, scores: Floats) -> list[dict[str, Any]]:
     """Return positive rates and impact ratios by group: for each viewpoint, and for all combinations.
 
-    The impact ratio of a group is its positive rate divided by the highest one (Local Law 144 of New York).
+    The impact ratio of a group is its positive rate divided by the highest one (Local Law 144 of New York)
+    among the groups of at least FEW_ROWS rows, if there are any.
     Combinations without rows are left out.
 
     Parameters
@@ -245,20 +274,18 @@ def impact_ratios(task: TableTask, scores: Floats) -> list[dict[str, Any]]:
     task, scores
         As for `groups_of`.
     """
-    families: dict[str, dict[str, Bools]] = {}
-    for name, among in task.groups.items():
-        families.setdefault(name.partition(" = ")[0], {})[name] = among
-    kinds = list(families.values())
+    kinds = list(task.families.values())
     if len(kinds) > 1:
         crossed = [list(zip(*pairs, strict=True)) for pairs in product(*(kind.items() for kind in kinds))]
         kinds.append({", ".join(names): np.logical_and.reduce(masks) for names, masks in crossed})
     found = []
     for kind in kinds:
         counts = {name: _count(scores > 0, among) for name, among in kind.items() if among.any()}
-        highest = max(k / n for k, n in counts.values()) or 1.0
+        enough = [k / n for k, n in counts.values() if n >= FEW_ROWS]
+        highest = max(enough or [k / n for k, n in counts.values()]) or 1.0
         for name, (k, n) in counts.items():
             row = {"name": name, "rows": n, "selected": k, "rate": k / n, "impact_ratio": k / n / highest}
-            found.append(row)
+            found.append({**row, "few": n < FEW_ROWS})
     return found
 
 
@@ -273,7 +300,7 @@ def differences_of(task: TableTask, scores: Floats) -> tuple[Difference, ...]:
     task, scores
         As for `groups_of`.
     """
-    decided, groups = scores > 0, task.groups
+    decided, groups = scores > 0 if task.numbers is None else scores, task.groups
     found = []
     for name, signs in task.terms.items():
         rest = next((other for other, among in groups.items() if (among == (signs < 0)).all()), "the rest")
@@ -286,10 +313,14 @@ def differences_of(task: TableTask, scores: Floats) -> tuple[Difference, ...]:
     return tuple(found)
 
 
-def _difference(decided: Bools, one: str, other: str, these: Bools, those: Bools) -> Difference:
-    (k, n), (k2, n2) = _count(decided, these), _count(decided, those)
-    value = k / n - k2 / n2 if n and n2 else math.nan
-    return Difference(one, other, value, difference_interval((k, n), (k2, n2)), min(n, n2) < FEW_ROWS)
+def _difference(decided: Array, one: str, other: str, these: Bools, those: Bools) -> Difference:
+    few = min(these.sum(), those.sum())
+    value = float(decided[these].mean() - decided[those].mean()) if few else math.nan
+    if decided.dtype == bool:
+        interval = difference_interval(_count(decided, these), _count(decided, those))
+    else:
+        interval = _mean_interval(decided[these], decided[those])
+    return Difference(one, other, value, interval, bool(few < FEW_ROWS))
 
 
 def measures_of(
@@ -302,6 +333,8 @@ def measures_of(
     task, scores
         As for `groups_of`.
     """
+    if task.numbers is not None:
+        return _measures_of_numbers(task, scores)
     with warnings.catch_warnings():  # a model that says yes to everybody is told by `collapse`
         warnings.filterwarnings("ignore", "'scores' has no negative entry", UserWarning)
         reports = [(metrics.report(task.y, scores, v), v) for v in task.terms.values()]
@@ -316,6 +349,22 @@ def measures_of(
         elif interval := _measure_interval(name, scores > 0, task.y > 0, v > 0):
             intervals[name] = interval
     return values, intervals, undefined
+
+
+def _measures_of_numbers(
+    task: TableTask, scores: Floats
+) -> tuple[dict[str, float], dict[str, Interval], dict[str, str]]:
+    """Return the same for the predictions of a regression."""
+    y = np.asarray(task.numbers)
+    error = scores - y
+    values = {"rmse": float(np.sqrt(np.mean(error**2))), "mean_absolute_error": float(np.abs(error).mean())}
+    values["r2"] = 1 - float(np.mean(error**2) / np.var(y)) if np.ptp(y) else math.nan
+    differences = differences_of(task, scores)
+    worst = max(differences, key=lambda d: np.nan_to_num(abs(d.value), nan=-1.0))
+    values["mean_difference"] = worst.value
+    sides = [v for v in task.terms.values() if len(np.unique(v)) > 1]
+    values["ks_distance"] = max((metrics.ks_distance(scores, v) for v in sides), default=math.nan)
+    return values, {"mean_difference": worst.interval}, {}
 
 
 def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools) -> Interval | None:
@@ -371,6 +420,8 @@ def decisions_of(task: TableTask, scores: Floats, plain: Floats) -> dict[str, fl
     plain
         The scores of the model without neutrality, (n,).
     """
+    if task.numbers is not None:
+        return {}
     decided, before, wanted = scores > 0, plain > 0, task.y > 0
     counted = {
         "correct": decided == wanted,
@@ -406,8 +457,10 @@ def held_out_bounds(
     part = np.zeros(len(task), dtype=int) if part is None else part
     parts = np.unique(part)
     share = delta / (models * len(parts) * len(task.terms))
-    about = "this model" if len(parts) == 1 else f"the mean over the {len(parts)} parts' models"
-    note = f"about {about}" + (", for all models at once" if models > 1 else "; rows not used before")
+    note = (
+        "if these rows are new to the model" if len(parts) == 1 else f"about the mean of {len(parts)} models"
+    )
+    note += ", for all models at once" if models > 1 else ""
     statements = []
     for quantity, measure, bound in HELD_OUT:
         try:

@@ -8,7 +8,7 @@ import numpy as np
 
 from nerm.bounds.guarantee import Statement
 from nerm.report.chart import front_svg, per, render
-from nerm.report.measuring import Point, counted, groups_of
+from nerm.report.measuring import Point, groups_of
 from nerm.report.study import Study
 from nerm.tables.roles import MOST_SHOWN
 
@@ -72,7 +72,7 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         groups = list(zip(names, *positive, strict=True))
     if point is plain:
         subject = "These are the decisions" if study.audited else "This is the model"
-        counts = f"{now['positive']:.0f} get {decision}; {counted(now['correct'], 'decision')} right."
+        counts = f"{now['positive']:.0f} get {decision}; {now['correct']:.0f} decisions are right."
         first = f"{subject} {usual}. Of 1,000 people, {counts}"
         return [first, *(f"{name}, {rate} get {decision}." for name, rate, _ in groups)]
     lost = round(now["correct"]) - round(plain.decisions["correct"])

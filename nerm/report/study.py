@@ -20,12 +20,13 @@ from nerm.report.fitting import ADVICE, SMALL_TABLE, FittedModel, Level, Progres
 from nerm.report.measuring import (
     Point,
     collapse_of,
-    counted,
     decisions_of,
     held_out_bounds,
     measures_of,
     point_of,
+    right_decisions,
 )
+from nerm.signs import sign
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import WORDS, TableTask, values_of
@@ -102,7 +103,14 @@ class Study:
     @property
     def formula(self) -> str:
         """The objective with its weight η."""
+        if self.task.numbers is not None and self.points[0].model is not None:
+            return str(self.points[0].model.solution.problem.objective)
         return str(self.settings.objective(tuple(self.task.terms))).replace("+ max(", "+ η max(")
+
+    @property
+    def quality(self) -> tuple[str, str]:
+        """The measure of quality to which the budget applies, and its name in texts."""
+        return ("auc", "AUC") if self.task.numbers is None else ("r2", "R²")
 
     @property
     def how_measured(self) -> str:
@@ -125,7 +133,9 @@ class Study:
         They come from held-out rows, where they hold for all points simultaneously, and from theorems about
         the model of the point.
         """
-        delta, found = self.settings.delta, []
+        delta, found = self.settings.delta, list[Statement]()
+        if self.task.numbers is not None:
+            return []
         if self.audited:
             return held_out_bounds(point.task, point.scores, delta) if point is self.points[0] else []
         if self.held_out:
@@ -152,29 +162,31 @@ class Study:
 
     def sentence(self) -> str:
         """Return the chosen trade-off in one sentence."""
-        plain, now = self.points[0], self.points[self.chosen]
-        name, words = self.settings.aim.name, self.settings.aim.words
-        value, auc = now.measures[name], now.measures["auc"]
         if self.audited:
             return self._audit_sentence()
         if all(point.collapse for point in self.points):
             return "No model is recommended: each one is nearly constant, or its positive rate collapsed."
+        plain, now, (quality, called) = self.points[0], self.points[self.chosen], self.quality
+        aim = self.settings.aim
         if now.collapse:
             return f"{now.label} is not recommended; look at another model."
         if now is plain:
-            text = f"No other model has a smaller {words} within the budget of AUC, so {plain.label} stands."
+            text = f"No other model has a smaller {aim.words} within the budget of {called}, so {plain.label}"
             by_hand = [other for other in self.others if other.label == GROUP_THRESHOLDS]
-            return " ".join([text, *(self._thresholds_sentence(other) for other in by_hand)])
-        more = now.decisions["correct"] - plain.decisions["correct"]
-        noun = f"{'fewer' if more <= 0 else 'more'} decision"
-        low, high = now.intervals.get(name, (value, value))
-        few = "" if not any(d.few for d in now.differences) else " A group has few rows: this may be chance."
-        return (
-            f"With {now.label} the {words} is {value:+.3f} (95 %: {low:+.3f} to {high:+.3f}) instead of "
-            f"{plain.measures[name]:+.3f}, for an AUC of {auc:.3f} instead of {plain.measures['auc']:.3f}: "
-            f"per 1,000 people, {now.decisions['changed']:.0f} get another decision and "
-            f"{counted(abs(more), noun)} right.{few}"
+            return " ".join([f"{text} stands.", *(self._thresholds_sentence(other) for other in by_hand)])
+        form = "+.3f" if self.task.numbers is None else "+.4g"
+        value, before = (point.measures[aim.name] for point in (now, plain))
+        low, high = now.intervals.get(aim.name, (value, value))
+        text = (
+            f"With {now.label} the {aim.words} is {value:{form}} (95 %: {low:{form}} to {high:{form}}) "
+            f"instead of {before:{form}}, for an {called} of {now.measures[quality]:.3f} instead of "
+            f"{plain.measures[quality]:.3f}"
         )
+        if self.task.numbers is None:
+            text += f": per 1,000 people, {now.decisions['changed']:.0f} get another decision and "
+            text += right_decisions(now, plain)
+        few = "" if not any(d.few for d in now.differences) else " A group has few rows: this may be chance."
+        return f"{text}.{few}"
 
     def _thresholds_sentence(self, point: Point) -> str:
         value, right = point.measures[self.settings.aim.name], point.measures["accuracy"]
@@ -291,7 +303,7 @@ def run_study(
     train = pairs[0][0] if len(pairs) == 1 else np.arange(len(task))
     training, surrogate = Training(task.rows(train), settings), settings.surrogate
     limits = [level.limit for level in levels if level.limit is not None]
-    if limits and settings.confidence is None:
+    if limits and settings.confidence is None and task.numbers is None:
         surrogate = training.choose_surrogate(limits, progress)
     steps = _Steps(progress, len(levels) * (1 if len(pairs) == 1 else 1 + len(pairs)))
     models, notes = training.fit_levels(dict.fromkeys(levels, surrogate), steps, needed)
@@ -301,7 +313,7 @@ def run_study(
         shown = ", ".join(f"{limit:g}" for limit in unchanged)
         notes.append(f"the model without a limit is within {shown} already, so these limits change nothing")
     scores: dict[Level | str, list[Floats]] = defaultdict(list)  # of held-out rows, by level or other method
-    found = models
+    found, compared = models, len(levels) > 1 and task.numbers is None
     for k, (part, test) in enumerate(pairs):
         fitted, held = training, task.rows(test)
         if len(pairs) > 1:  # the shown models have seen the rows of every part
@@ -311,11 +323,11 @@ def run_study(
             found, _ = fitted.fit_levels(own, steps.of(f"part {k + 1} of {len(pairs)}, "), again=False)
         X_train, X_test = fitted.coded[1], fitted.coded[0].transform(held.table)[0]
         for level, model in found.items():
-            scores[level].append(model.classifier.decision_function(X_test))
-            if level in (Level(), Level(eta=0.0)) and len(levels) > 1:
-                seen = model.classifier.decision_function(X_train)
+            scores[level].append(model.scores(X_test))
+            if level in (Level(), Level(eta=0.0)) and compared:
+                seen = model.scores(X_train)
                 scores[GROUP_THRESHOLDS].append(by_group(fitted.task, seen, held, scores[level][-1]))
-        for label, fit in _other_methods(fitted, held, X_test, every_method) if len(levels) > 1 else ():
+        for label, fit in _other_methods(fitted, held, X_test, every_method) if compared else ():
             if fit.scores is None:
                 notes.append(f"{label} failed: {fit.reason}")
             else:
@@ -328,12 +340,10 @@ def run_study(
     points = _points(training, {models[level]: whole[level] for level in found}, held, command)
     others = tuple(point_of(key, held, values) for key, values in whole.items() if isinstance(key, str))
     recipe, _, guessed = training.coded
-    chosen = _choice(points, settings) if needed is None else list(found).index(needed)
     said = (*task.notes, *guessed, *dict.fromkeys(notes))
     seconds = time.perf_counter() - started
-    return Study(
-        task, settings, recipe, pairs, train, points, others, chosen, said, seconds, unchanged=unchanged
-    )
+    study = Study(task, settings, recipe, pairs, train, points, others, 0, said, seconds, unchanged=unchanged)
+    return replace(study, chosen=_choice(study) if needed is None else list(found).index(needed))
 
 
 @dataclass
@@ -359,15 +369,14 @@ class _Steps:
 def _unchanged(
     models: Mapping[Level, FittedModel], training: Training, needed: Level | None
 ) -> tuple[float, ...]:
-    """Return the limits whose model decides as the plain one, which has no neutrality term, does."""
+    """Return the limits whose model decides or predicts as the plain one, without neutrality, does."""
     plain, X = models.get(Level()), training.coded[1]
+    if plain is None:
+        return ()
+    read = sign if training.task.numbers is None else np.asarray
     alike = [level for level, model in models.items() if model.surrogate is None and level != needed]
-    before = None if plain is None else plain.classifier.decision_function(X) > 0
-    return tuple(
-        level.limit
-        for level in alike
-        if level.limit is not None and ((models[level].classifier.decision_function(X) > 0) == before).all()
-    )
+    same = [level for level in alike if np.allclose(read(models[level].scores(X)), read(plain.scores(X)))]
+    return tuple(level.limit for level in same if level.limit is not None)
 
 
 def _order(level: Level) -> tuple[float, float]:
@@ -456,11 +465,11 @@ def _points(
 
     def plain() -> Floats:
         model = first if first.level in (Level(), Level(eta=0.0)) else training.fit(Level(eta=0.0))
-        return model.classifier.decision_function(X)
+        return model.scores(X)
 
     points = []
     for model, scores in models.items():
-        seen = model.classifier.decision_function(X)
+        seen = model.scores(X)
         more = {"training": measures_of(training.task, seen)[0], "command": _completed(command, model)}
         collapse = collapse_of(training.task, seen, plain) or ""
         points.append(point_of(model.level.label, held, scores, models[first], collapse, model=model, **more))
@@ -477,16 +486,17 @@ def _completed(command: str, model: FittedModel) -> str:
     return f"{command} {model.level.option}{surrogate} --out model.nerm"
 
 
-def _choice(points: Sequence[Point], settings: Settings) -> int:
+def _choice(study: Study) -> int:
     """Return the index of the point to recommend.
 
     It is 0, the plain model, if no other point qualifies. Otherwise it is the tightest limit (with weights,
     the most neutral model) among the points that did not collapse (`Study`), are more neutral than the plain
-    model (unless that collapsed), and lose at most the budget of AUC on held-out rows.
+    model (unless that collapsed), and lose at most the budget of quality on held-out rows.
     """
-    least = points[0].measures["auc"] - settings.budget
-    aims = [abs(point.measures[settings.aim.name]) for point in points]
-    sound = [k for k, p in enumerate(points) if p.collapse is None and p.measures["auc"] >= least]
+    points, (quality, _) = study.points, study.quality
+    least = points[0].measures[quality] - study.settings.budget
+    aims = [study.aim(point) for point in points]
+    sound = [k for k, p in enumerate(points) if p.collapse is None and p.measures[quality] >= least]
     sound = [k for k in sound if points[0].collapse or aims[k] < aims[0]]
     limits = [None if point.model is None else point.model.level.limit for point in points]
     return min(sound, key=lambda k: (aims[k] if limits[k] is None else limits[k]) or 0.0, default=0)

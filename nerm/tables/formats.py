@@ -23,9 +23,8 @@ from typing import Any
 
 import pandas as pd
 
-from nerm.errors import InvalidInputError, MissingPackageError, NermError, UnknownNameError
+from nerm.errors import InvalidInputError, MissingPackageError, NermError, UnknownNameError, check_known
 from nerm.tables.values import word_of
-from nerm.validation import check_known
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
 _COMPRESSED: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ\0": lzma.open}
@@ -196,25 +195,31 @@ def _separator(layout: Layout, lines: Sequence[str]) -> str:
             do = "Use one of these names, or one character"
             raise UnknownNameError("'separator'", layout.separator, SEPARATORS, do)
         return mark
-    sample = [line for line in lines if line.strip()]
+    sample = [line.strip() for line in lines if line.strip()]
     if not sample:
         return ","
-    first, last = (line.strip() for line in (sample[0], sample[:2][-1]))
-    marks = [mark for mark in SEPARATORS.values() if mark in first]
-    alike = [mark for mark in marks if mark != " " and first.count(mark) == last.count(mark)]
+
+    def marks_in(line: str, mark: str) -> int:
+        """Return how often a separator occurs outside of quotes."""
+        return len(next(csv.reader([line], delimiter=mark, skipinitialspace=True))) - 1
+
+    first = sample[0]
+    counts = {m: [marks_in(line, m) for line in sample] for m in SEPARATORS.values() if m in first}
+    alike = [mark for mark, times in counts.items() if mark != " " and times[0] == times[:2][-1]]
     do = "Separate columns by commas, or name the separator with --separator"
     for mark in () if alike else islice(SEPARATORS.values(), 4):  # lines above the header?
-        counts = [line.count(mark) for line in lines]
-        usual = mode(count for count, line in zip(counts, lines, strict=True) if line.strip())
-        if usual > first.count(mark) + 1:  # R leaves the name of the row names out
-            skip = layout.skip_lines + counts.index(usual)
+        times = [marks_in(line, mark) for line in sample]
+        usual = mode(times)
+        if usual > times[0] + 1:  # R leaves the name of the row names out
+            header = sample[times.index(usual)]
+            skip = layout.skip_lines + next(k for k, line in enumerate(lines) if line.strip() == header)
             do = f"Leave out the lines above the header with --skip-lines {skip}"
             raise layout.refuse(
                 "begin with its header", f"{first[:40]!r} above lines of {usual + 1} fields", do
             )
-    if not marks:
+    if not counts:
         raise layout.refuse("have at least two columns", f"{first[:40]!r}", do)
-    return alike[0] if alike else max(marks, key=lambda mark: (mark != " ", first.count(mark)))
+    return alike[0] if alike else max(counts, key=lambda mark: (mark != " ", counts[mark][0]))
 
 
 def _fields(lines: Iterator[str], mark: str, layout: Layout) -> Iterator[Record]:

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, check_known
 from nerm.tables.formats import Content, Layout, Record, opened, text_content
 from nerm.tables.values import (
     MARKS,
@@ -28,7 +28,6 @@ from nerm.tables.values import (
     word_of,
 )
 from nerm.typing import Array, Bools, Floats, Ints
-from nerm.validation import as_pandas, check_known
 
 PART_CELLS = 1_000_000  # largest number of cells in one part of a table
 
@@ -255,6 +254,8 @@ def table_of(frame: Any, source: str = "the table", *, exact: bool = False) -> T
     >>> table_of(pd.DataFrame({"age": [31.0, None], "sex": ["f", "m"]}))["age"].tolist()
     ['31', '']
     """
+    from nerm.validation import as_pandas  # imports scipy, which a mistyped column must not wait for
+
     frame = as_pandas(frame)
     if not hasattr(frame, "iloc"):
         must = f"{source} must be a DataFrame of pandas, polars or pyarrow"

@@ -348,6 +348,9 @@ def learn_recipe(
         else:
             spelled, merged = table.rows(~unknown).categories(name)
             notes += merged
+            if distinct > MOST_LEVELS:
+                text = f"the {MOST_LEVELS - 1} most frequent are kept and the others are one value"
+                notes.append(f"{name!r} has {distinct} different words: {text}")
             columns.append(Nominal.learn(name, spelled, some))
     if not columns:
         must = f"{table.source!r} must have an input column with more than one value"

@@ -91,6 +91,9 @@ class TableTask:
         By name such as "sex = f", a mask of the rows in the group, (n,); grouped by viewpoint column.
     terms
         By name of a group, +1 in the group and -1 elsewhere, (n,). Two groups need only one term.
+    numbers
+        The target of a regression, (n,); None for a classification. The labels y then say whether the number
+        is above the median; they only serve to split the rows evenly and to find leaks.
 
     Examples
     --------
@@ -113,13 +116,28 @@ class TableTask:
     kinds: Mapping[str, str] = field(default_factory=dict)
     groups: dict[str, Bools] = field(default_factory=dict)
     terms: dict[str, Floats] = field(default_factory=dict)
+    numbers: Floats | None = None
 
     def rows(self, kept: Bools | Ints) -> Self:
         """Return the task on the selected rows; `kept` is a mask, (n,), or an array of row indices."""
         groups = {name: among[kept] for name, among in self.groups.items()}
         terms = {name: signs[kept] for name, signs in self.terms.items()}
         table, y, v = self.table.rows(kept), self.y[kept], self.v[kept]
-        return replace(self, table=table, y=y, v=v, groups=groups, terms=terms)
+        numbers = None if self.numbers is None else self.numbers[kept]
+        return replace(self, table=table, y=y, v=v, groups=groups, terms=terms, numbers=numbers)
+
+    @property
+    def asked(self) -> str:
+        """The positive decision, such as "income = high"; the column of a target of numbers."""
+        return self.target.group(1) if self.numbers is None else self.target.column
+
+    @property
+    def families(self) -> dict[str, dict[str, Bools]]:
+        """The groups by column of the viewpoint."""
+        found: dict[str, dict[str, Bools]] = {}
+        for name, among in self.groups.items():
+            found.setdefault(name.partition(" = ")[0], {})[name] = among
+        return found
 
     @property
     def strata(self) -> list[Floats]:
@@ -137,6 +155,7 @@ def make_task(
     *,
     positive: str | None = None,
     favoured: str | None = None,
+    task: str = "auto",
     intersect: bool = False,
     bins: Sequence[float] = (),
     keep_viewpoint: bool = False,
@@ -160,6 +179,9 @@ def make_task(
     favoured
         The group that is compared with all others. By default, if there are more than two groups, each is
         compared with all others.
+    task
+        "regression" takes the target as a number, "classification" does not; "auto" does if it has more than
+        MOST_SHOWN different numbers and `positive` is not given.
     intersect
         With several viewpoints: whether each combination of their values is a group, instead of each value.
     bins
@@ -197,8 +219,15 @@ def make_task(
             count, how = int(unknown.sum()), cells.written(table[name][unknown])
             left_out.append(f"{count} rows without a value of {name!r} were left out{how}")
             table = table.rows(~unknown)
+    numbers = None if task == "classification" else _numbers_of(table, target, positive, task)
     values = dict[str, Array]()
-    for name in (target, *views):
+    if numbers is not None:
+        middle = float(np.median(numbers))
+        middle = middle if middle < numbers.max() else float(numbers.mean())
+        positive, below = f"above {middle:g}", f"at most {middle:g}"
+        values[target] = np.where(numbers > middle, positive, below).astype(object)
+        notes.append(f"{target!r} is read as a number: a regression; --task classification takes its values")
+    for name in (target, *views)[numbers is not None :]:
         values[name], merged = table.categories(name, role=True)
         counts = pd.Series(values[name]).value_counts()
         doubts = cells.doubtful(name, counts.to_dict(), FEW_ROWS) if len(counts) <= MOST_SHOWN else ()
@@ -222,7 +251,28 @@ def make_task(
     every = {role.group(1): y > 0, role.group(-1): y < 0, **groups}
     if few := cells.listed([name for name, among in every.items() if 0 < among.sum() < FEW_ROWS]):
         notes.append(f"fewer than {FEW_ROWS} rows have {few}: what is said of them may be chance")
-    return TableTask(table, role, view, y, v, inputs, tuple(notes), groups=groups, terms=terms)
+    for name, among in groups.items() if numbers is None else ():
+        if among.sum() >= FEW_ROWS and abs(y[among].sum()) == among.sum():
+            notes.append(f"every row with {name!r} has {role.group(int(y[among][0]))!r}")
+    return TableTask(table, role, view, y, v, inputs, tuple(notes), {}, groups, terms, numbers)
+
+
+def _numbers_of(table: TextTable, target: str, positive: str | None, task: str) -> Floats | None:
+    """Return the target of a regression, (n,), or None; the arguments are those of `make_task`."""
+    numbers = table.numbers(target)
+    strange = np.isnan(numbers)
+    count = len(np.unique(numbers[~strange]))
+    if task == "auto" and (positive is not None or strange.mean() > 0.5 or count <= MOST_SHOWN):
+        return None
+    must, do = "the target of a regression must be a number in every row", "use --task classification"
+    if strange.any():
+        cell = cells.quoted(table[target][strange][0])
+        do = f"Correct it, declare it missing with --missing {cell}, or {do}"
+        raise InvalidInputError(must, f"{table.first(target, strange)} of {target!r}", do)
+    if positive is not None or count < 2:
+        got = "--positive" if positive is not None else f"one number in {target!r}"
+        raise InvalidInputError(must, got, f"Leave --positive out, or {do}")
+    return numbers
 
 
 def _with_groups(
@@ -349,14 +399,13 @@ def _role(name: str, words: Array, positive: str | None, what: str) -> tuple[Rol
     if positive is None and len(values) > 2:
         do = f"Name one of them with {option} to set it against the rest"
         numeric = not np.isnan(cells.numbers_in(values)).any()
+        do += ", or take it as a number with --task regression" if numeric and what == "target" else ""
         if what == "viewpoint":
             if len(values) <= MOST_SHOWN:
                 return Role(name, counts.index[0], THE_REST), []
             must = f"a viewpoint must have at most {MOST_SHOWN} groups"
-        if len(values) > MOST_SHOWN and numeric:
-            middle = f"{np.median(cells.numbers_in(words)):g}"
-            do = "Make a column of two values of it, such as whether it is above some number"
-            if what == "viewpoint":
+            if numeric:
+                middle = f"{np.median(cells.numbers_in(words)):g}"
                 do = f"Compare it, --viewpoint '{name}>={middle}', cut it, --bins {middle}, or use --favoured"
         raise InvalidInputError(must, f"{len(values)} in {name!r}: {shown}", do)
     chosen = cells.positive_of(*values[:2]) or values[-1]
@@ -394,14 +443,14 @@ def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
         orders = cells.date_orders(dict.fromkeys(words[~unknown].tolist()))
         if not orders:
             return WORDS
-        kind, what = orders[0] if len(orders) == 1 else UNCLEAR, "dates"
+        kind, what = orders[0] if len(orders) == 1 else UNCLEAR, f"dates ({orders[0]})"
         strange = cells.dates_in(words, orders[0]).isna() & ~unknown
     if strange.sum() > known / 2:
         return WORDS
     if not strange.any():
         return kind
     count, cell = int(strange.sum()), cells.quoted(words[strange][0])
-    must = f"column {name!r} must hold {what} only, or words"
+    must = f"column {name!r} must hold {what.partition(' ')[0]} only, or words"
     got = f"{known - count} {what} and {count} other values, first {table.first(name, strange)}"
     do = f"Correct them, declare them missing with --missing {cell}, or take the column as words with "
     raise InvalidInputError(must, got, f"{do}--nominal {name!r}")

@@ -17,7 +17,7 @@ from nerm.tables.recipe import Recipe
 from nerm.tables.roles import Role, TableTask
 from nerm.tables.saved_model import SavedModel
 from nerm.tables.values import missing_in
-from nerm.typing import Array, Floats, Ints
+from nerm.typing import Array, Floats, Ints, Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +90,7 @@ class TableModel:
         """Return the score f(x) of each row, (n,), and the number of guessed values per coding."""
         matrix, guessed = self.recipe.transform(table)
         step = 1 + PART_CELLS // max(1, len(getattr(self.estimator, "support_", ())))
-        score = self.estimator.predict if self.is_regression else self.estimator.decision_function
-        parts = [score(matrix[i : i + step]) for i in range(0, len(table), step)]
+        parts = [scores_of(self.estimator, matrix[i : i + step]) for i in range(0, len(table), step)]
         return np.concatenate(parts), guessed
 
     def labels(self, scores: Floats) -> Array:
@@ -117,6 +116,12 @@ class TableModel:
     def save(self, path: Any) -> None:
         """Write the model to one file, without pickle; a failure leaves no partial file."""
         saving.save(self.to_dict(), path)
+
+
+def scores_of(estimator: Any, matrix: Matrix) -> Floats:
+    """Return the scores of a classifier for coded rows, (n, d), or the predictions of a regressor, (n,)."""
+    score = getattr(estimator, "decision_function", estimator.predict)
+    return np.asarray(score(matrix))
 
 
 def load_model(path: Any, trusted: Sequence[str] = ()) -> TableModel:
@@ -173,16 +178,22 @@ def model_of(content: Mapping[str, Any], path: Any) -> TableModel:
         raise InvalidInputError(must, got, "Fit it again with nerm fit --out") from None
 
 
-def score_column(task: TableTask, column: str, threshold: float | None) -> Floats:
-    """Return a column of scores minus the threshold, (n,); raise an error if a cell is no number.
-
-    Without a threshold it is 0; then scores that may be probabilities, because none is negative, are refused.
-    """
+def number_column(task: TableTask, column: str) -> Floats:
+    """Return a column of numbers, (n,); raise an error if a cell is no number."""
     numbers = task.table.numbers(column)
     if np.isnan(numbers).any():
         must = f"the score {column!r} must be a number in every row"
         do = "Correct it, or use --prediction for decisions in words"
         raise InvalidInputError(must, task.table.first(column, np.isnan(numbers)), do)
+    return numbers
+
+
+def score_column(task: TableTask, column: str, threshold: float | None) -> Floats:
+    """Return a column of scores minus the threshold, (n,).
+
+    Without a threshold it is 0; then scores that may be probabilities, because none is negative, are refused.
+    """
+    numbers = number_column(task, column)
     least, most = numbers.min(), numbers.max()
     if threshold is None and 0 <= least < most and not np.isin(numbers, (0, 1)).all():
         must = f"--threshold must be given if no score in {column!r} is negative"

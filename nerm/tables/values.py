@@ -182,7 +182,7 @@ def numbers_in(words: Iterable[str], decimal: str | None = None) -> Floats:
         The strings as in the file.
     decimal
         The decimal mark, "." or ",". If it is given, thousands separators, currency and percent signs are
-        accepted too. None parses numbers as Python's float() does.
+        accepted too, and a number in parentheses is negative. None parses numbers as Python's float() does.
 
     Examples
     --------
@@ -190,14 +190,16 @@ def numbers_in(words: Iterable[str], decimal: str | None = None) -> Floats:
     [-2500.0, nan, nan, nan]
     >>> numbers_in(["1.234,5", "7 %", "-0,5 €"], ",").tolist()
     [1234.5, 7.0, -0.5]
-    >>> numbers_in(["$1,234.5", "12 000"], ".").tolist()
-    [1234.5, 12000.0]
+    >>> numbers_in(["$1,234.5", "12 000", "(3.5)"], ".").tolist()
+    [1234.5, 12000.0, -3.5]
     """
     return np.array([_number(word, decimal) for word in words], dtype=float)
 
 
 def _number(word: str, decimal: str | None = None) -> float:
     if decimal is not None:
+        if word.startswith("(") and word.endswith(")"):  # negative, as in accounts
+            return -abs(_number(word[1:-1], decimal))
         if not _FORMS[decimal].fullmatch(word):
             return math.nan
         word = re.sub(r"[^\d.,eE+-]", "", word.replace("−", "-"))
@@ -215,7 +217,8 @@ def decimal_marks(
     """Return the decimal mark by column, for columns whose numbers Python's float() would misread.
 
     A column that can be read with both marks gets the mark that most other columns have, or, if no other
-    column decides, `usual`, the mark of the table that a model was fitted on.
+    column decides, `usual`, the mark of the table that a model was fitted on. Words among the numbers, such
+    as "unknown", do not matter if they are at most half of the different values.
 
     Parameters
     ----------
@@ -228,19 +231,21 @@ def decimal_marks(
         commas, else a comma.
     """
     words = {name: set(column).difference(MISSING) for name, column in columns.items()}
-    strange = {name: known for name, known in words.items() if np.isnan(numbers_in(known)).any()}
-    marks = {
-        name: [mark for mark in (given or ".,") if not np.isnan(numbers_in(known, mark)).any()]
-        for name, known in strange.items()
-    }
-    found = {name: able[0] for name, able in marks.items() if len(able) == 1}
+    plain = {name: {word for word in known if not math.isnan(_number(word))} for name, known in words.items()}
+    found, either = dict[str, str](), list[str]()
+    for name in [name for name, known in words.items() if plain[name] != known]:
+        counts = {m: sum(not math.isnan(_number(word, m)) for word in words[name]) for m in given or ".,"}
+        most = max(counts.values())
+        if most > max(len(plain[name]), len(words[name]) / 2):
+            able = [mark for mark, count in counts.items() if count == most]
+            found |= {name: able[0]} if len(able) == 1 else {}
+            either += [name] if len(able) == 2 else []
     usual = given or (mode(found.values()) if found else usual)
     if usual == ",":  # then 1.234 means 1234
-        for name in words.keys() - strange.keys():
-            pointed = [word for word in words[name] if "." in word]
+        for name in words.keys() - found.keys():
+            pointed = [word for word in plain[name] if "." in word]
             if pointed and all(map(_THOUSANDS.fullmatch, pointed)):
                 found[name] = ","
-    either = [name for name, able in marks.items() if len(able) == 2]
     found |= dict.fromkeys(either, usual or ("." if separator == "," else ","))
     return {name: found[name] for name in columns if name in found}
 
@@ -259,6 +264,8 @@ def number_notes(name: str, words: Iterable[str], mark: str | None) -> Iterator[
         beside = f"{min(pointed)!r} beside {max(plain, key=len)!r} in {name!r}"
         yield f"{beside} is read with a decimal point; --decimal comma reads it as thousands"
     units = sorted({"".join(_UNITS.findall(word)) for word in words})
+    if any(word.startswith("(") for word in words):
+        yield f"numbers in parentheses in {name!r} are read as negative"
     if len(units) > 1:
         named = " and ".join(unit or "no unit" for unit in units)
         yield f"{name!r} has numbers with {named}, which are read as if they had one unit"

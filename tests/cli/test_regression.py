@@ -20,28 +20,95 @@ def people(tmp_path):
     return str(path)
 
 
+ROLES = ("--target", "pay", "--viewpoint", "sex")
+
+
 def test_fit_predict_and_audit_of_a_number(nerm, people, tmp_path):
     model, scored = tmp_path / "model.nerm", tmp_path / "scored.csv"
-    roles = ["--target", "pay", "--viewpoint", "sex"]
-    found = nerm("fit", people, *roles, "--limit", 0.1, "--out", model, "--json")
-    assert found.code == 0, found.err
-    assert "'pay' is read as a number: a regression" in found.err
-    plain, within = json.loads(found.out)["measures"]
-    assert abs(plain["mean_difference"]) > 1.0
-    assert abs(within["mean_difference"]) < abs(plain["mean_difference"])
+    ran = nerm("fit", people, *ROLES, "--limit", 0.1, "--test", 0, "--out", model, "--json")
+    assert ran.code == 0, ran.err
+    assert "'pay' is read as a number: a regression" in ran.err
+    found = json.loads(ran.out)
+    assert abs(found["measures"]["mean_difference"]) == pytest.approx(0.1, abs=1e-3)
+    assert "Asked for: difference in mean predictions of at most 0.1. Reached: " in found["said"]
     assert nerm("predict", model, people, "--out", scored, "--keep", "pay,sex").code == 0
     frame = pd.read_csv(scored)
-    apart = frame["prediction"][frame["sex"] == "m"].mean() - frame["prediction"][frame["sex"] == "f"].mean()
-    audited = nerm("audit", scored, *roles, "--score", "score", "--json")
-    assert json.loads(audited.out)["mean_difference"] == pytest.approx(apart, abs=1e-9)
+    means = frame.groupby("sex")["prediction"].mean()
+    apart = means["m"] - means["f"]
+    audited = json.loads(nerm("audit", scored, *ROLES, "--score", "score", "--json").out)
+    assert abs(audited["measures"]["mean_difference"]) == pytest.approx(abs(apart), abs=1e-9)
+    error = frame["prediction"] - frame["pay"]
+    assert audited["measures"]["rmse"] == pytest.approx(np.sqrt((error**2).mean()))
+    groups = {g["name"]: g for g in audited["groups"]}
+    for sex in "fm":
+        assert groups[f"sex = {sex}"]["mean_prediction"] == pytest.approx(means[sex])
+        assert groups[f"sex = {sex}"]["mean_error"] == pytest.approx(error[frame["sex"] == sex].mean())
+    shown = nerm("audit", scored, *ROLES, "--score", "score").out
+    assert "mean for v = +1 minus mean for v = -1" in " ".join(shown.split())
+    assert "v = +1 is sex = m" in shown
 
 
-def test_trade_off_and_task(nerm, people):
-    roles = ["--target", "pay", "--viewpoint", "sex"]
-    found = nerm("tradeoff", people, *roles, "--limits", "1,0.1", "--json")
-    assert [row["limit"] for row in json.loads(found.out)["measures"]] == [None, 1.0, 0.1]
-    refused = nerm("fit", people, *roles, "--task", "classification")
+def test_the_trade_off_of_a_number_saves_within_the_budget_or_nothing(nerm, people, tmp_path):
+    """The model with the last limit was saved: a constant, without a word and with exit code 0."""
+    saved, roles = tmp_path / "model.nerm", ("--target", "pay", "--viewpoint", "sex")
+    ran = nerm(
+        "tradeoff", people, *roles, "--limits", "2,0.1", "--budget", "0.001", "--save", saved, "--json"
+    )
+    assert (ran.code, saved.exists()) == (5, False)
+    found = json.loads(ran.out)
+    assert [point["limit"] for point in found["points"]] == [None, 2.0, 0.1]
+    assert found["chosen"] == "no limit"
+    ran = nerm("tradeoff", people, *roles, "--limits", "2,0.1", "--budget", "0.5", "--save", saved)
+    assert (ran.code, saved.exists()) == (0, True)
+    assert "→ limit 0.1" in ran.out
+    assert "for an R² of 0." in " ".join(ran.out.split())
+    ran = nerm("tradeoff", people, *roles, "--json")
+    assert "limits by default, in units and standard deviations of 'pay': 2.72 (0.5 SD), 1.09" in ran.err
+    assert [point["limit"] for point in json.loads(ran.out)["points"]] == [None, 2.72, 1.09, 0.544]
+
+
+def test_which_targets_are_numbers(nerm, people, tmp_path):
+    refused = nerm("fit", people, *ROLES, "--task", "classification")
     assert refused.code == 2
     assert "the target must have two values" in refused.err
+    assert "or take it as a number with --task regression" in refused.err
     words = nerm("fit", people, "--target", "sex", "--viewpoint", "place", "--task", "regression")
-    assert "the target of a regression must be a number in every row. Got 'f' in 'sex'" in words.err
+    assert "must be a number in every row. Got 'f' in row 1 of 'sex'" in words.err
+    # A word among amounts in Euro: they stay amounts, and the word is named.
+    frame = pd.read_csv(people)
+    frame["pay"] = [f"{1000 * pay:,.2f} €".translate(str.maketrans(",.", ".,")) for pay in frame["pay"]]
+    frame.loc[[3, 8], "pay"] = "k.A."
+    path = tmp_path / "euro.csv"
+    frame.to_csv(path, sep=";", index=False)
+    ran = nerm("fit", path, *ROLES)
+    assert ran.code == 2
+    assert "Got 'k.A.' in row 4 of 'pay'. Correct it, declare it missing with --missing 'k.A.'" in ran.err
+    ran = nerm("fit", path, *ROLES, "--missing", "k.A.", "--limit", "100", "--test", 0, "--json")
+    assert ran.code == 0, ran.err
+    assert abs(json.loads(ran.out)["measures"]["mean_difference"]) == pytest.approx(100, abs=1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ("fit", "--bounds"),
+        ("fit", "--measure", "odds"),
+        ("fit", "--eta", "0.5"),
+        ("fit", "--class-weight", "none"),
+        ("tradeoff", "--methods", "all"),
+        ("tradeoff", "--figure", "front.svg"),
+        ("audit", "--score", "skill", "--threshold", "0.5"),
+    ],
+)
+def test_options_of_decisions_are_refused_for_a_number(nerm, people, given):
+    """They were ignored in silence."""
+    ran = nerm(given[0], people, *ROLES, *given[1:])
+    assert (ran.code, ran.out) == (2, "")
+    option = next(word for word in reversed(given) if word.startswith("--"))
+    assert f"must be those of a regression, because the target is a number. Got {option}" in ran.err
+
+
+def test_a_limit_above_1_is_refused_for_decisions(nerm, people):
+    ran = nerm("fit", people, "--target", "sex", "--viewpoint", "place", "--limit", "5")
+    assert ran.code == 2
+    assert "--limit must be at most 1 for a classification, not 5" in ran.err

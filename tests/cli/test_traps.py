@@ -387,3 +387,64 @@ def test_a_column_that_gives_the_target_away_is_found_in_60_rows(nerm, tmp_path)
     assert "leave it out with --leave-out" in ran.err
     assert "'noise' nearly" not in ran.err
     assert "'code' nearly" not in ran.err
+
+
+def test_amounts_with_a_word_among_them_are_no_names_of_rows(nerm, tmp_path):
+    """One 'k.A.' among amounts in Euro made the whole column words, which then were left out."""
+    rows = people()
+    for i, row in enumerate(rows):
+        amount = f"{1000 + 31.5 * i:,.2f} €".translate(str.maketrans(",.", ".,"))
+        row["pay"] = "k.A." if i == 9 else amount
+        row["change"] = f"({i % 7}.5)" if i % 2 else f"{i % 5}.5"
+    path = tmp_path / "pay.csv"
+    path.write_text(as_csv(rows, ";"), encoding="utf-8")
+    ran = nerm("fit", path, *ROLES, *FAST)
+    assert ran.code == 2
+    assert "column 'pay' must hold numbers only, or words. Got 239 numbers and 1 other values" in ran.err
+    assert "first 'k.A.' in row 10" in ran.err
+    assert "--missing 'k.A.'" in ran.err
+    ran = nerm("fit", path, *ROLES, *FAST, "--missing", "k.A.", "--numeric", "pay")
+    assert ran.code == 0, ran.err
+    assert "'pay': 1 values missing" in ran.err
+    assert "numbers in parentheses in 'change' are read as negative" in ran.err
+
+
+def test_separators_inside_quotes_do_not_count(nerm, tmp_path):
+    """'Doe, J' and '$1,200' made the header look like a title, and --skip-lines 1 was advised."""
+    text = as_csv(
+        [{"name": f"Doe, J{i}", "pay": f"${1200 + 7 * i:,}", **row} for i, row in enumerate(people())]
+    )
+    path = tmp_path / "people.csv"
+    path.write_text(text, encoding="utf-8")
+    ran = nerm("fit", path, *ROLES, *FAST)
+    assert ran.code == 0, ran.err
+    assert "'pay' read with a decimal point" in ran.err
+    assert "'name', 'pay' left out" in ran.err or "'name' left out" in ran.err
+
+
+def test_a_long_list_of_categories_and_a_target_that_is_constant_in_a_group_are_said(nerm, tmp_path):
+    rows = people(480)
+    for i, row in enumerate(rows):
+        row["city"] = f"city {i % 160}"
+        if row["sex"] == "female":
+            row["income"] = "<=50K"
+    ran = nerm("fit", written(tmp_path, rows), *ROLES, *FAST, "--test", 0)
+    assert "'city' has 160 different words: the 99 most frequent are kept and the others are one" in ran.err
+    assert "every row with 'sex = female' has 'income = <=50K'" in ran.err
+
+
+def test_a_group_of_few_rows_is_no_reference_of_impact_ratios(nerm, tmp_path):
+    """Three rows of 'unknown' were all hired, and every group seemed to be disadvantaged."""
+    rows = people(300)
+    for i, row in enumerate(rows):
+        row["decision"] = ">50K" if i % 2 or i < 6 else "<=50K"
+        row["sex"] = "unknown" if i < 6 else row["sex"]
+    path = written(tmp_path, rows)
+    ran = nerm("audit", path, *ROLES, "--prediction", "decision", "--json")
+    ratios = {ratio["name"]: ratio for ratio in json.loads(ran.out)["impact_ratios"]}
+    assert ratios["sex = unknown"]["few"]
+    assert max(ratio["impact_ratio"] for ratio in ratios.values() if not ratio["few"]) == 1.0
+    shown = nerm("audit", path, *ROLES, "--prediction", "decision").out
+    assert "(few): below 30 of these rows" in shown
+    assert "if these rows are new to the model" in " ".join(shown.split())
+    assert "neutral to" not in shown  # nobody has shown that the audited decisions are

@@ -191,10 +191,15 @@ def test_a_long_cell_does_not_fill_a_sentence():
     assert len(str(refused.value)) < 400
 
 
-def test_many_numbers_are_no_target():
+def test_many_numbers_are_a_regression_unless_refused():
     text = "a,y,v\n" + "".join(f"{i % 5},{i},{i % 2}\n" for i in range(40))
-    with pytest.raises(InvalidInputError, match="Make a column of two values of it"):
-        make_task(parse_table(text, "t"), "y", "v")
+    task = make_task(parse_table(text, "t"), "y", "v")
+    assert task.numbers.tolist() == list(range(40))
+    assert task.rows(task.v > 0).numbers.tolist() == list(range(1, 40, 2))
+    assert "'y' is read as a number: a regression; --task classification takes its values" in task.notes
+    assert make_task(parse_table(text, "t"), "y", "v", positive="7").numbers is None
+    with pytest.raises(InvalidInputError, match="or take it as a number with --task regression"):
+        make_task(parse_table(text, "t"), "y", "v", task="classification")
 
 
 def test_few_rows_are_pointed_out():
