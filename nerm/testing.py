@@ -225,9 +225,7 @@ def _structure(atom: Regularizer, w: Floats, tol: float) -> Clauses:
     """Compare the value with the squares and the norms of the structure."""
     found = atom.structure(len(w))
     if found is not None:
-        norms = sum(float(n.weights @ n.lengths(n.of(w))) for n in found.norms)
-        square = 0.0 if found.quadratic is None else float(w @ (found.quadratic @ w))
-        whole = norms + 0.5 * (found.mu * float(w @ w) + square)
+        whole = found.value(w)
         yield abs(whole - atom.value(w)) <= tol * (1 + whole), "the structure must add up to the value"
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 
 from nerm.atoms import cvx as cp
+from nerm.atoms.formula import number
 from nerm.atoms.regularizer import Norms, Regularizer, Structure
 from nerm.errors import InvalidInputError
-from nerm.typing import Floats, Ints
+from nerm.typing import Floats
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -70,12 +71,14 @@ class CustomRegularizer(Regularizer):
             got = f"{values[0]:g} at 0, and {values[1:].tolist()} at random points"
             raise InvalidInputError(must, got, "Add or drop a constant")
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return name(w) as text."""
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """The term in formulas."""
         return f"{self.label}(w)"
 
-    def latex_formula(self) -> str:
-        """Return name(w) as LaTeX."""
+    @property
+    def tex(self) -> str:  # type: ignore[override]
+        """The term in LaTeX."""
         return rf"\operatorname{{{self.label}}}(w)"
 
 
@@ -127,19 +130,16 @@ def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:
 # ---- the structure of an expression
 
 
-@dataclass(frozen=True, eq=False)
-class Terms:
+class Terms(NamedTuple):
     """G weighted norms or half squares, each of `size` consecutive rows of a linear map of w.
 
-    `order` is 2 or inf for a norm, and 0 for half the squared l2 norm. `entry` is the entry of the expression
-    to which each of them belongs, (G,).
+    `order` is 2 or inf for a norm, and 0 for half the squared l2 norm.
     """
 
     order: float
     size: int
     weights: Floats
     matrix: Any
-    entry: Ints
 
 
 @lru_cache(maxsize=64)
@@ -147,7 +147,8 @@ def read(expression: Function, d: int) -> Structure | None:
     """Return the structure of a cvxpy expression of d coefficients, or None if a part of it has no rule."""
     w = cp.Variable(d)
     try:
-        terms = _terms(expression(w), w)
+        tree = expression(w)
+        terms = _terms(tree, np.ones(()), w)
     except NotImplementedError:
         return None
     quadratic, norms = sp.csr_array((d, d)), list[Norms]()
@@ -162,8 +163,11 @@ def read(expression: Function, d: int) -> Structure | None:
             norms.append(_plain(Norms(order, weights, np.arange(len(rows)).reshape(-1, size), matrix)))
     mu = quadratic.diagonal().min(initial=np.inf)
     if abs(quadratic - mu * sp.eye_array(d)).max() <= 1e-15 * mu:
-        return Structure(float(mu), tuple(norms))
-    return Structure(0.0, tuple(norms), quadratic)
+        found = Structure(float(mu), tuple(norms))
+    else:
+        found = Structure(0.0, tuple(norms), quadratic)
+    w.value = np.random.default_rng(0).normal(size=d)
+    return found if np.isclose(found.value(w.value), float(tree.value), rtol=1e-9) else None
 
 
 def _plain(norms: Norms) -> Norms:
@@ -177,12 +181,13 @@ def _plain(norms: Norms) -> Norms:
     return Norms(norms.order, norms.weights * factors.reshape(shape)[:, 0], columns.reshape(shape))
 
 
-def _terms(node: Any, w: Any) -> list[Terms]:
-    """Return the terms of a node of the tree; `entry` counts its entries column by column."""
+def _terms(node: Any, weights: Floats, w: Any) -> list[Terms]:
+    """Return the terms of the sum of a node's entries times `weights` >= 0, in the shape of the node."""
     kind = type(node).__name__.removesuffix("Approx").lower()
-    if kind not in RULES or (node.shape == () and getattr(node, "axis", None) is not None):
+    rule = RULES.get(kind)
+    if rule is None or weights.shape != node.shape or weights.min() < 0:
         raise NotImplementedError(kind)
-    return RULES[kind](node, w)
+    return rule(node, weights, w)
 
 
 def _linear(node: Any, w: Any) -> Any:
@@ -193,80 +198,76 @@ def _linear(node: Any, w: Any) -> Any:
     return sp.csr_array(node.grad[w].T)
 
 
-def _norm(node: Any, w: Any, order: float) -> list[Terms]:
+def _sum(node: Any, weights: Floats, w: Any) -> list[Terms]:
+    """Return the terms of a sum over all entries."""
+    if node.axis is not None:
+        raise NotImplementedError
+    return _terms(node.args[0], np.full(node.args[0].shape, weights), w)
+
+
+def _absolute_sum(node: Any, weights: Floats, w: Any) -> list[Terms]:
+    """Return the terms of a sum of absolute values; other arguments than linear ones are not negative."""
+    return _sum(cp.sum(cp.abs(node.args[0]), node.axis) if node.args[0].is_affine() else node, weights, w)
+
+
+def _norm(node: Any, weights: Floats, w: Any, order: float) -> list[Terms]:
     """Return norms of the whole argument, or along an axis of it."""
-    inner = node.args[0]
-    matrix = _linear(inner, w)
+    inner, axis = node.args[0], node.axis
     if order not in (2, np.inf):
         raise NotImplementedError
-    if node.axis is None:
-        return [Terms(order, inner.size, np.ones(1), matrix, np.zeros(1, int))]
-    places = np.moveaxis(np.arange(inner.size).reshape(inner.shape, order="F"), node.axis, -1)
-    rows = places.reshape(-1, inner.shape[node.axis])
-    return [Terms(order, rows.shape[1], np.ones(len(rows)), matrix[rows.ravel()], np.arange(len(rows)))]
+    rows = np.arange(inner.size).reshape(inner.shape, order="F")
+    size = inner.size if axis is None else inner.shape[axis]
+    rows = rows if axis is None else np.moveaxis(rows, axis, -1)
+    return [Terms(order, size, weights.ravel(), _linear(inner, w)[rows.ravel()])]
 
 
-def _entries(node: Any, w: Any, order: float = 2, factor: float = 1.0) -> list[Terms]:
-    """Return one term per entry of the argument, `|z|` or a square."""
-    matrix = _linear(node.args[0], w)
-    return [Terms(order, 1, np.full(matrix.shape[0], factor), matrix, np.arange(matrix.shape[0]))]
+def _entries(inner: Any, weights: Floats, w: Any, order: float = 2) -> list[Terms]:
+    """Return one term per entry of the argument, `|z|` or half of a square."""
+    return [Terms(order, 1, weights.ravel(order="F"), _linear(inner, w))]
 
 
-def _power(node: Any, w: Any) -> list[Terms]:
+def _power(node: Any, weights: Floats, w: Any) -> list[Terms]:
     inner = node.args[0]
-    if float(np.ravel(getattr(node.p, "value", node.p))[0]) != 2:
+    if number(node.p) != 2:
         raise NotImplementedError
     if inner.is_affine():
-        return _entries(node, w, 0, 2.0)
-    norms = _terms(inner, w)  # the square of one Euclidean norm
+        return _entries(inner, 2 * weights, w, 0)
+    norms = _terms(inner, np.ones(inner.shape), w)  # the square of one Euclidean norm
     if len(norms) != 1 or len(norms[0].weights) != 1 or norms[0].order != 2:
         raise NotImplementedError
-    return [replace(norms[0], order=0, weights=2 * norms[0].weights ** 2)]
+    return [norms[0]._replace(order=0, weights=2 * weights.ravel() * norms[0].weights ** 2)]
 
 
-def _sum(terms: list[Terms]) -> list[Terms]:
-    """Return the terms of the sum of all entries."""
-    return [replace(t, entry=np.zeros_like(t.entry)) for t in terms]
-
-
-def _product(node: Any, w: Any) -> list[Terms]:
-    """Return the product with numbers >= 0: one for all entries, one per entry, or a row of a sum."""
+def _product(node: Any, weights: Floats, w: Any) -> list[Terms]:
+    """Return the product with a number, one number per entry, or the dot product with a vector."""
     first, second = sorted(node.args, key=lambda factor: not factor.is_constant())
-    numbers = np.asarray(first.value, dtype=float)
-    if not first.is_constant() or numbers.min() < 0 or (numbers.size > 1 and numbers.shape != second.shape):
+    if not first.is_constant() or (type(node).__name__ == "MulExpression" and first.ndim > 1):
         raise NotImplementedError
-    factors = np.broadcast_to(numbers, second.shape).ravel(order="F")
-    terms = [replace(t, weights=t.weights * factors[t.entry]) for t in _terms(second, w)]
-    return terms if node.shape else _sum(terms)
+    return _terms(second, np.asarray(weights * np.asarray(first.value, dtype=float)), w)
 
 
-def _divided(node: Any, w: Any) -> list[Terms]:
-    divisor = float(np.ravel(node.args[1].value)[0])
-    return [replace(t, weights=t.weights / divisor) for t in _terms(node.args[0], w)]
-
-
-def _form(node: Any, w: Any) -> list[Terms]:
+def _form(node: Any, weights: Floats, w: Any) -> list[Terms]:
     """Return the quadratic form x'Px as a square: P = R'R."""
     P = node.args[1].value
     values, vectors = np.linalg.eigh(P.toarray() if sp.issparse(P) else P)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    return [
-        Terms(0, len(root), np.full(1, 2.0), sp.csr_array(root @ _linear(node.args[0], w)), np.zeros(1, int))
-    ]
+    return [Terms(0, len(root), 2 * weights.ravel(), sp.csr_array(root @ _linear(node.args[0], w)))]
 
 
-#: How each cvxpy atom, by the name of its class, makes norms and squares.
-RULES: dict[str, Callable[[Any, Any], list[Terms]]] = {
-    "addexpression": lambda node, w: [t for part in node.args for t in _terms(part, w)],
+#: How the sum of the entries of each cvxpy atom, by the name of its class, makes norms and squares.
+RULES: dict[str, Callable[[Any, Floats, Any], list[Terms]]] = {
+    "addexpression": lambda node, weights, w: [t for part in node.args for t in _terms(part, weights, w)],
     "multiply": _product,
     "mulexpression": _product,
-    "divexpression": _divided,
-    "sum": lambda node, w: _sum(_terms(node.args[0], w)),
-    "abs": _entries,
-    "norm1": lambda node, w: _sum(_entries(node, w) if node.args[0].is_affine() else _terms(node.args[0], w)),
-    "norm_inf": lambda node, w: _norm(node, w, np.inf),
-    "pnorm": lambda node, w: _norm(node, w, float(node.p)),
+    "divexpression": lambda node, weights, w: _terms(node.args[0], weights / node.args[1].value, w),
+    "sum": _sum,
+    "abs": lambda node, weights, w: _entries(node.args[0], weights, w),
+    "norm1": _absolute_sum,
+    "norm_inf": lambda node, weights, w: _norm(node, weights, w, np.inf),
+    "pnorm": lambda node, weights, w: _norm(node, weights, w, float(node.p)),
     "power": _power,
-    "quad_over_lin": lambda node, w: _sum(_entries(node, w, 0, 2 / float(node.args[1].value))),
+    "quad_over_lin": lambda node, weights, w: _entries(
+        node.args[0], np.full(node.args[0].shape, 2 * weights / node.args[1].value), w, 0
+    ),
     "quadform": _form,
 }

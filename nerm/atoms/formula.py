@@ -98,12 +98,13 @@ def _along(atom: Any, rows: list[Function], join: Callable[[Function, Function],
 
 def _length(atom: Any, rows: list[Function]) -> Function:
     squares = _along(atom, [power(x, 2) for x in rows], add)
-    if _number(atom.p) != 2 or squares.conjugate(np.zeros(1))[0] >= 0:
+    if number(atom.p) != 2 or squares.conjugate(np.zeros(1))[0] >= 0:
         raise NotImplementedError("another norm than a Euclidean one that is nowhere 0")
     return squares.map(composed(np.sqrt, lambda x: 0.5 * x**-0.5, lambda x: -0.25 * x**-1.5))
 
 
-def _number(parameter: Any) -> float:
+def number(parameter: Any) -> float:
+    """Return the first number of a constant or of a parameter of an atom."""
     value = getattr(parameter, "value", parameter)
     return float(np.ravel(value.toarray() if hasattr(value, "toarray") else value)[0])
 
@@ -120,9 +121,9 @@ RULES: dict[str, Callable[..., Any]] = {
     "abs": lambda atom, x: abs(x),
     "maximum": lambda atom, *x: reduce(Function.maximum, x),
     "minimum": lambda atom, *x: -reduce(Function.maximum, (-one for one in x)),
-    "power": lambda atom, x: power(x, _number(atom.p)),
-    "Power": lambda atom, x: power(x, _number(atom.p)),
-    "huber": lambda atom, x: huber(x, _number(atom.M)),
+    "power": lambda atom, x: power(x, number(atom.p)),
+    "Power": lambda atom, x: power(x, number(atom.p)),
+    "huber": lambda atom, x: huber(x, number(atom.M)),
     "exp": lambda atom, x: exp(x),
     "logistic": lambda atom, x: logistic(x),
     "xexp": lambda atom, x: _xexp(x),
@@ -141,7 +142,7 @@ def read(expression: Any, variable: Any) -> Any:
     if expression is variable:
         return MARGIN
     if expression.is_constant():
-        return as_function(_number(expression))
+        return as_function(number(expression))
     names = [cls.__name__ for cls in type(expression).__mro__]
     rule = next((RULES[name] for name in names if name in RULES), None)
     if rule is None:

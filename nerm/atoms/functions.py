@@ -445,7 +445,8 @@ class Function:
         """Return the conjugate at slopes u, attained in piece k near m, or slightly more.
 
         u m - phi(m) at any m is too small. So the maximizer is enclosed in [m1, m2], and the value at which
-        the tangents at m1 and m2 meet is returned: an upper bound whose error is of second order.
+        the tangents at m1 and m2 meet is returned: an upper bound whose error is of second order. The errors
+        of secants are added.
         """
         ends, piece = np.concatenate([[-np.inf], self.breaks, [np.inf]])[k : k + 2], self.pieces[k]
         width = NARROW * (1 + np.abs(m))
@@ -466,7 +467,8 @@ class Function:
         end = np.copysign(FARTHEST, m)
         far, near = (u * at - self.jet(at).value for at in (end, 0.5 * end))
         limit = np.where(far - near > 1e-6 * (1 + np.abs(far)), np.inf, np.maximum(far, near))
-        return np.where(width < FARTHEST, found, limit)
+        secants = (one.curvature + two.curvature) * (self.step * np.maximum(1.0, np.abs(m))) ** 2
+        return np.where(width < FARTHEST, found + secants, limit)
 
     @np.errstate(all="ignore")
     def prox(self, z: Floats, step: float) -> Floats:

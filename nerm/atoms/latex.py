@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
+from nerm.atoms.formula import number
 
 SUM, PRODUCT, WHOLE = range(3)  # how tightly a text binds: a sum, a product, anything else
+SIGNS = ("-", "+", r"\pm", r"\mp")
 
 
 def latex(tree: Any, variable: Any, m: str, minus_m: str) -> str:
@@ -28,31 +29,30 @@ def latex(tree: Any, variable: Any, m: str, minus_m: str) -> str:
         return written if binds >= least else rf"\left({written}\right)"
 
     def written_as(node: Any) -> tuple[str, int]:
-        if node is variable:
-            return m, SUM if m.startswith(("-", "+", r"\pm", r"\mp")) else PRODUCT if " " in m else WHOLE
-        if node.is_constant():
-            number = _number(node) + 0.0
-            return f"{number:g}", SUM if number < 0 else WHOLE
         kind, inner = type(node).__name__.removesuffix("Approx").lower(), node.args
+        if node is variable:
+            return m, SUM if m.startswith(SIGNS) else PRODUCT if " " in m else WHOLE
+        if node.is_constant():
+            shown = f"{number(node) + 0.0:g}"
+            return shown, SUM if shown.startswith("-") else WHOLE
         if kind in ("promote", "reshape", "broadcast_to"):
             return written_as(inner[0])
         if kind == "negexpression":
             return minus_m if inner[0] is variable else f"-{text(inner[0], PRODUCT)}", SUM
         if kind == "addexpression":
             return _joined([shown for shown in map(text, inner) if shown != "0"]), SUM
+        first, *others = sorted(inner, key=lambda part: not part.is_constant())
         if kind in ("mulexpression", "multiply"):
-            first, second = sorted(inner, key=lambda factor: not factor.is_constant())
-            factor, rest = text(first), text(second, PRODUCT)
-            if factor == "1":
-                return written_as(second)
-            return rf"{factor}\,{rest}", SUM if factor.startswith("-") else PRODUCT
+            factor, rest = text(first), text(others[0], PRODUCT)
+            product = rf"{factor}\,{rest}", SUM if factor.startswith("-") else PRODUCT
+            return written_as(others[0]) if factor == "1" else product
         if kind in ("maximum", "minimum"):
-            terms = r",\ ".join(map(text, sorted(inner, key=lambda term: not term.is_constant())))
+            terms = r",\ ".join(map(text, (first, *others)))
             return rf"\{kind[:3]}({terms})", WHOLE
         if kind == "power":
-            return rf"{text(inner[0], WHOLE)}^{{{_number(node.p):g}}}", PRODUCT
-        if kind == "pnorm" and type(inner[0]).__name__ == "Vstack" and _number(node.p) == 2:
-            squares = [f"{text(term, WHOLE)}^{{2}}" for term in inner[0].args]
+            return rf"{text(first, WHOLE)}^{{{number(node.p):g}}}", PRODUCT
+        if kind == "pnorm" and type(first).__name__ == "Vstack" and number(node.p) == 2:
+            squares = [f"{text(term, WHOLE)}^{{2}}" for term in first.args]
             return rf"\sqrt{{{_joined(squares)}}}", WHOLE
         if kind in WRITTEN:
             return WRITTEN[kind](node, *map(text, inner)), WHOLE
@@ -63,14 +63,9 @@ def latex(tree: Any, variable: Any, m: str, minus_m: str) -> str:
 
 def _joined(terms: list[str]) -> str:
     """Return a sum; a term that begins with its sign needs no plus."""
-    signed = (term if term.startswith(("-", "+", r"\pm", r"\mp")) else f"+ {term}" for term in terms)
+    signed = (term if term.startswith(SIGNS) else f"+ {term}" for term in terms)
     spaced = (f"- {term[1:].lstrip()}" if term.startswith("-") else term for term in signed)
     return " ".join(spaced).removeprefix("+ ")
-
-
-def _number(parameter: Any) -> float:
-    value = getattr(parameter, "value", parameter)
-    return float(np.ravel(value.toarray() if hasattr(value, "toarray") else value)[0])
 
 
 WRITTEN: dict[str, Callable[..., str]] = {
@@ -78,8 +73,5 @@ WRITTEN: dict[str, Callable[..., str]] = {
     "abs": lambda node, x: rf"\left|{x}\right|",
     "exp": lambda node, x: f"e^{{{x}}}",
     "logistic": lambda node, x: rf"\log\left(1 + e^{{{x}}}\right)",
-    "huber": lambda node, x: rf"\operatorname{{huber}}_{{{_number(node.M):g}}}\left({x}\right)",
-    "log": lambda node, x: rf"\log\left({x}\right)",
-    "log1p": lambda node, x: rf"\log\left(1 + {x}\right)",
-    "entr": lambda node, x: rf"\operatorname{{entr}}\left({x}\right)",
+    "huber": lambda node, x: rf"\operatorname{{huber}}_{{{number(node.M):g}}}\left({x}\right)",
 }

@@ -66,6 +66,12 @@ class Structure(NamedTuple):
     norms: tuple[Norms, ...] = ()
     quadratic: Any = None
 
+    def value(self, w: Floats) -> float:
+        """Return the sum, for w of shape (d,)."""
+        norms = sum(float(n.weights @ n.lengths(n.of(w))) for n in self.norms)
+        square = self.mu * float(w @ w) + (0.0 if self.quadratic is None else float(w @ (self.quadratic @ w)))
+        return norms + 0.5 * square
+
     @property
     def is_separable(self) -> bool:
         """Whether every coefficient is in at most one group, and there are no linear maps."""
@@ -210,15 +216,11 @@ class Separable:
 
     def __init__(self, structure: Structure, d: int) -> None:
         self.mu, self.norms, _ = structure
+        self.value = structure.value
         alone = np.ones(d, dtype=bool)
         for n in self.norms:
             alone[n.groups] = False
         self.free = np.eye(d)[:, alone] if not self.mu and alone.any() else np.zeros((d, 0))
-
-    def value(self, w: Floats) -> float:
-        """Return Omega(w)."""
-        norms = (float(n.weights @ n.lengths(w[n.groups])) for n in self.norms)
-        return self.mu / 2 * float(w @ w) + sum(norms)
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return the one-sided derivatives along the axes, (d,) each.
@@ -412,12 +414,14 @@ class ElasticNet(Regularizer):
         both = ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2()))
         return tuple((weight, atom) for weight, atom in both if weight)
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as text."""
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        """The term in formulas."""
         return f"({self.l1_ratio:g} ‖w‖₁ + {1 - self.l1_ratio:g} ½‖w‖²)"
 
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX."""
+    @property
+    def tex(self) -> str:  # type: ignore[override]
+        """The term in LaTeX."""
         return rf"\left({self.l1_ratio:g}\|w\|_1 + {1 - self.l1_ratio:g}\,\tfrac12\|w\|_2^2\right)"
 
 

@@ -132,6 +132,7 @@ STRUCTURES = {  # squared l2, norms by (order, groups, size, whether of a linear
     "largest": (lambda w: cp.norm_inf(w[:2]) + cp.norm(w, "inf"), 0.0, [(np.inf, 1, 2, False),
                 (np.inf, 1, 6, False)], False),
     "weighted": (lambda w: np.arange(6) @ cp.abs(w), 0.0, [(2, 5, 1, False)], False),
+    "divided": (lambda w: cp.sum(cp.abs(w) / np.arange(1.0, 7.0)), 0.0, [(2, 6, 1, False)], False),
     "square": (lambda w: cp.norm(w) ** 2 + cp.sum(w**2) / 2 + cp.quad_form(w, np.eye(6)), 5.0, [], False),
     "rough": (lambda w: cp.sum_squares(cp.diff(w)) + 3 * cp.sum_squares(w), 0.0, [], True),
 }  # fmt: skip
@@ -155,6 +156,9 @@ def test_the_structure_of_an_expression(name):
 @pytest.mark.parametrize(
     "expression",
     [
+        lambda w: np.array([1.0, 5.0]) @ cp.sum(cp.abs(cp.reshape(w, (3, 2), order="F")), axis=0),
+        lambda w: np.array([1.0, 5.0]) @ cp.norm1(cp.reshape(w, (3, 2), order="F"), axis=0),
+        lambda w: cp.sum(np.arange(9.0).reshape(3, 3) @ cp.abs(cp.reshape(w, (3, 2), order="F"))),
         lambda w: cp.sum(cp.huber(w)),
         lambda w: cp.sum(cp.pos(w)),
         lambda w: cp.normNuc(cp.reshape(w, (2, 3), order="F")),

@@ -260,6 +260,53 @@ def test_an_atom_without_a_rule_warns_and_works():
     assert (nerm.Risk(atom) + 0.1 * nerm.SquaredL2()).on(X, y).solve().status == "optimal"
 
 
+def test_the_conjugate_of_a_numeric_function_is_not_below_the_truth():
+    with pytest.warns(UserWarning, match="no rule"):
+        atom = nerm.margin_function(lambda m: cp.cumsum(cp.vstack([cp.abs(m), 0 * m]), axis=0)[1])
+    u = np.linspace(-0.9, 0.9, 7)
+    found = atom.conjugate(u)
+    assert np.all(found >= 0)
+    np.testing.assert_allclose(found, 0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda m: cp.sum(cp.vstack([cp.pos(1 - m), cp.square(m)]), axis=0),
+        lambda m: cp.max(cp.vstack([1 - m, cp.square(m)]), axis=0),
+        lambda m: cp.log_sum_exp(cp.vstack([-m, 0.5 * m, np.zeros(m.shape)]), axis=0),
+        lambda m: cp.norm1(cp.vstack([1 - m, m + 2]), axis=0),
+        lambda m: cp.norm_inf(cp.vstack([1 - m, 2 * m]), axis=0),
+        lambda m: cp.huber(cp.exp(-m), 1.5),
+        lambda m: cp.huber(cp.square(m), 0.7),
+        lambda m: cp.abs(m) ** 3,
+        lambda m: cp.xexp(cp.pos(1 - m)),
+        lambda m: cp.scalene(1 - m, 2, 0.3),
+        lambda m: cp.maximum(cp.exp(-m), cp.exp(2 * m - 3)),
+        lambda m: cp.maximum(cp.square(m), 2 * m - 1),  # they touch
+        lambda m: -cp.minimum(m, 1 - m, 0),
+        lambda m: cp.abs(m - 1e6),
+    ],
+)
+def test_rules_for_less_usual_atoms(formula):
+    atom = nerm.margin_function(formula)  # no warning, which would be an error
+    nerm.testing.check_margin_function(atom)
+    m = np.linspace(-4, 4, 81)
+    np.testing.assert_allclose(atom.value(m), evaluated(formula, m), rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("constant", [7.0, -0.5])
+def test_a_hinge_and_a_constant_is_solved_as_a_hinge(constant):
+    atom = nerm.margin_function(lambda m: cp.pos(1 - m) + constant, name="raised")
+    X, y, _ = make_data(2)
+    raised, plain = (
+        (nerm.Risk(loss) + 0.1 * nerm.SquaredL2()).on(X, y).solve("interior-point")
+        for loss in (atom, nerm.Hinge())
+    )
+    assert raised.status == "optimal"
+    assert raised.objective.total == pytest.approx(plain.objective.total + constant, rel=2e-6)
+
+
 def test_a_length_is_a_smooth_formula():
     """The pseudo-Huber loss sqrt(1 + (1 - m)^2)."""
 

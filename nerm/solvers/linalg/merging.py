@@ -247,27 +247,25 @@ class SplitSession(Session):
         """
         split = self._of(problem)
         found = self._session.answer(split, accuracy, options, **limit(deadline))
-        if found.coef is not None and problem.blocks is not split.blocks:
+        if found.coef is not None:
             whole, part = (abs(float(p.evaluate(found.coef, found.intercept))) for p in (problem, split))
             if 0 < whole < 0.9 * part:
                 found = self._session.answer(split, accuracy * whole / part, options, **limit(deadline))
         m = found.multipliers
         if m is None:
             return found
-        counts = [len(parts(block)) for block in problem.blocks]
+        counts = [len(block.atom.parts) for block in problem.blocks]
         rows = np.add.reduceat(m.rows, np.cumsum([0, *counts[:-1]]), axis=0)
         return replace(found, multipliers=replace(m, rows=rows))
 
 
-def parts(block: Block) -> list[Block]:
-    """Split a block into hinge-like and smooth blocks that add up to it, without a constant."""
-    return [replace(block, atom=atom) for atom in block.atom.parts]
-
-
 def split_problem(problem: Problem) -> Problem:
-    """Return the problem in which every atom is split into its parts (see `parts`)."""
-    split = [part for block in problem.blocks for part in parts(block)]
-    return problem if len(split) == len(problem.blocks) else replace(problem, blocks=tuple(split))
+    """Return the problem in which each block is replaced by one block per part of its atom.
+
+    A constant is lost.
+    """
+    split = [replace(block, atom=part) for block in problem.blocks for part in block.atom.parts]
+    return replace(problem, blocks=tuple(split))
 
 
 def open_session(solver: Solver, problem: Problem) -> Session:
