@@ -19,7 +19,7 @@ from nerm.atoms.functions import MARGIN, Curve, Function, Jet, Piece, Quadratic,
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 
-SECANT = 1e-6  # relative step of slopes of an atom without a rule
+SECANT = 1e-7  # relative step of slopes of an atom without a rule
 POINTS = np.sinh(np.linspace(-15.0, 15.0, 301))  # margins at which cvxpy evaluates a formula once
 
 

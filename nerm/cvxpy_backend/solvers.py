@@ -93,8 +93,9 @@ def _in(outer: str, *names: str) -> tuple[str, ...]:
 
 
 _HIGHS = _in("highs_options", "primal_feasibility_tolerance", "dual_feasibility_tolerance")
-_PIQP = ("eps_abs", "eps_rel", "eps_duality_gap_abs", "eps_duality_gap_rel")
-_MOREAU = _in("ipm_settings", "tol_gap_abs", "tol_gap_rel", "tol_feas")
+_EPS = ("eps_abs", "eps_rel")
+_PIQP = (*_EPS, "eps_duality_gap_abs", "eps_duality_gap_rel")
+_GAPS = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
 _GUROBI = ("BarConvTol", "BarQCPConvTol", "FeasibilityTol", "OptimalityTol")
 _CPLEX = _in(
     "cplex_params",
@@ -105,35 +106,25 @@ _CPLEX = _in(
 )
 _XPRESS = ("bargaptarget", "barprimalstop", "bardualstop", "feastol", "optimalitytol")
 
-_STEPS = {"max_iter": 50_000}
+_ITERATIONS, _STEPS = {"max_iter": 500}, {"max_iter": 50_000}
+_POLISHED = {**_STEPS, "polishing": True}
 _CYCLES = {"highs_options/qp_iteration_limit": 20_000}  # its active-set method for QPs can cycle for ever
+_HIGHS_CLOCK = "highs_options/time_limit"
 _MOSEK_CLOCK = "mosek_params/MSK_DPAR_OPTIMIZER_MAX_TIME"
 
 DRIVEN = {
     driven.name: driven
     for driven in (
-        Driven(
-            "clarabel",
-            "clarabel",
-            EXP,
-            ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
-            "time_limit",
-            {"max_iter": 500},
-            slower=1.0,
-        ),
-        Driven("moreau", "moreau", EXP, _MOREAU, "time_limit", {"max_iter": 500}),
+        Driven("clarabel", "clarabel", EXP, _GAPS, "time_limit", _ITERATIONS, slower=1.0),
+        Driven("moreau", "moreau", EXP, _in("ipm_settings", *_GAPS), "time_limit", _ITERATIONS),
         Driven("ecos", "ecos", EXP, ("abstol", "reltol", "feastol"), fixed={"max_iters": 500}, slower=3.0),
-        Driven("scs", "scs", EXP, ("eps_abs", "eps_rel"), "time_limit_secs", {"max_iters": 50_000}, ROUGH),
-        Driven(
-            "osqp", "osqp", QP, ("eps_abs", "eps_rel"), "time_limit", {**_STEPS, "polishing": True}, ROUGH
-        ),
-        Driven(
-            "highs", "highspy", "linear and " + QP, _HIGHS, "highs_options/time_limit", _CYCLES, finest=1e-10
-        ),
-        Driven("piqp", "piqp", QP, _PIQP, fixed={"max_iter": 500}),
+        Driven("scs", "scs", EXP, _EPS, "time_limit_secs", {"max_iters": 50_000}, ROUGH),
+        Driven("osqp", "osqp", QP, _EPS, "time_limit", _POLISHED, ROUGH),
+        Driven("highs", "highspy", "linear and " + QP, _HIGHS, _HIGHS_CLOCK, _CYCLES, finest=1e-10),
+        Driven("piqp", "piqp", QP, _PIQP, fixed=_ITERATIONS),
         Driven("daqp", "daqp", QP, ("primal_tol", "dual_tol")),
-        Driven("qpalm", "qpalm", QP, ("eps_abs", "eps_rel"), "time_limit", _STEPS, ROUGH),
-        Driven("proxqp", "proxsuite", QP, ("eps_abs", "eps_rel"), fixed=_STEPS, tighten=ROUGH),
+        Driven("qpalm", "qpalm", QP, _EPS, "time_limit", _STEPS, ROUGH),
+        Driven("proxqp", "proxsuite", QP, _EPS, fixed=_STEPS, tighten=ROUGH),
         Driven("qoco", "qoco", SOCP, ("abstol", "reltol"), fixed={"max_iters": 500}),
         # Commercial solvers: some of their tolerances cannot be smaller than 1e-9.
         Driven("mosek", "mosek", EXP, ("eps",), _MOSEK_CLOCK, {"accept_unknown": True}, finest=1e-9),
