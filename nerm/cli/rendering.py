@@ -78,7 +78,7 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
         tables.append(make_table(title, ["", "against", "difference", "95 % interval"], lines, left=2))
     if any(g.few for g in point.groups):
         least = nerm.tables.roles.FEW_ROWS
-        tables.append(f"(few): below {least} of these rows, so it may be chance; so may the measures above.")
+        tables.append(f"(few): below {least} rows, so it may be chance; so may the measures above.")
     return tables
 
 
