@@ -5,6 +5,7 @@
     python benchmarks/chunks.py growth FOLDER --rows 100000 1000000 10000000 --table notebooks/growth.csv
     python benchmarks/chunks.py cluster FOLDER --rows 10000000            # two workers of dask; one of them is killed
     python benchmarks/chunks.py memory --rows 1000000                     # beside the engine in memory
+    python benchmarks/chunks.py unlike FOLDER --rows 4000000              # chunks that differ from each other
 
 Success is the certificate. Every fit from files runs in a process of its own, whose resident memory, with
 that of all processes that it starts, is read from outside.
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -27,12 +29,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy.sparse as sp
 from tasks import one_hot
 
 import nerm
 from nerm.chunks import save_chunk
 
 PART = 1_000_000
+SITES = 40
+UNLIKE = ("sites", "constant", "label", "group", "other", "heavy")
 CASES = [("hinge", 1.0), ("logistic", 1.0), ("hinge", 0.1), ("hinge", 10.0)]
 COLUMNS = [
     "case",
@@ -49,8 +54,10 @@ COLUMNS = [
 
 
 def objective(name: str, eta: float, n: int) -> Any:
-    phi = {"hinge": nerm.Hinge(), "logistic": nerm.Logistic()}[name]
-    return nerm.Risk(phi) + 1.0 / n * nerm.SquaredL2() + eta * nerm.Neutrality(phi)
+    """Return an objective; the name is that of the loss and the surrogate, or of both with "+" between."""
+    atoms = {"hinge": nerm.Hinge(), "logistic": nerm.Logistic()}
+    loss, surrogate = (name.split("+") * 2)[:2]
+    return nerm.Risk(atoms[loss]) + 1.0 / n * nerm.SquaredL2() + eta * nerm.Neutrality(atoms[surrogate])
 
 
 def write(folder: Path, rows: int) -> None:
@@ -75,8 +82,58 @@ def one_hot_part(part: int, rows: int = PART) -> tuple[Any, np.ndarray, np.ndarr
     return X, found[0], found[1]
 
 
+def unlike_part(data: str, site: int, rows: int, seed: int = 11) -> tuple[Any, np.ndarray, np.ndarray]:
+    """Draw the rows of a site that differs from the other sites.
+
+    "sites": one-hot rows whose cut points are those of the site. "constant": the same, and the optimum is
+    nearly constant. "label" and "group": sorted by label or group. "other": numbers, of another distribution
+    in one site. "heavy": numbers with heavy tails.
+    """
+    rng, population = np.random.default_rng([seed, site]), np.random.default_rng(seed)
+    w, u, shift = population.normal(size=(3, 12))
+    w, u = w / np.linalg.norm(w), u / np.linalg.norm(u)
+    Z = rng.gamma(2.0, size=(rows, 12)) - 2.0 + 0.3 * rng.normal(size=12) + 0.1 * shift
+    flat, level = {"constant": (0.05, 2.0), "sites": (0.6, 1.0)}.get(data, (1.0, 0.3))
+    y = np.where(flat * (Z @ w) + level + rng.logistic(size=rows) > 0, 1.0, -1.0)
+    v = np.where(Z @ (u + 0.5 * w) + rng.logistic(size=rows) > 0, 1.0, -1.0)
+    if data == "heavy":
+        return Z * rng.pareto(1.5, size=(rows, 1)), y, v
+    if data == "other":
+        return (Z, y, v) if site != SITES // 2 else (50 * Z - 20, rng.permutation(y), v)
+    cuts = np.sort(rng.gamma(2.0, size=(12, 6)) - 2.0, axis=1)
+    codes = np.stack([np.searchsorted(cuts[j], Z[:, j]) for j in range(12)], axis=1) + 7 * np.arange(12)
+    X = sp.csr_matrix((np.ones(codes.size), codes.ravel(), np.arange(0, codes.size + 1, 12)), (rows, 84))
+    if data in ("label", "group"):
+        # files of sorted rows: each site has one label (group) only, in the share of the population
+        key = {"label": y, "group": v}[data]
+        kept = np.flatnonzero(key == (1.0 if site < round(SITES * np.mean(key > 0)) else -1.0))
+        kept = np.resize(kept, rows)
+        return X[kept], y[kept], v[kept]
+    return X, y, v
+
+
+def unlike(
+    folder: str, rows: int, tol: float, kinds: list[str], names: list[str]
+) -> Iterator[tuple[bool, str]]:
+    """Fit files that differ from each other: certified, in at most 40 passes and 1.5 GiB."""
+    for data in kinds:
+        there = Path(folder) / f"{data}-{rows}"
+        there.mkdir(parents=True, exist_ok=True)
+        for site in range(SITES):
+            if not (there / f"{site:03d}.npz").exists():
+                save_chunk(there / f"{site:03d}.npz", *unlike_part(data, site, rows // SITES))
+        for name in names:
+            one = outside([str(there), "--rows", str(rows), "--tol", str(tol), "--case", f"{name}:1"])
+            text = f"{data}, {name}, {rows} rows: gap {one['relative_gap']:.1e}, {one['passes']} passes, "
+            text += f"{one['GiB']:.2f} GiB, {one['processor']:.0f} s of processor, {one['seconds']:.0f} s"
+            yield one["relative_gap"] <= tol and one["passes"] <= 40 and one["GiB"] <= 1.5, text
+        shutil.rmtree(there)
+
+
 def files(folder: str, rows: int) -> list[str]:
     """Return the files of so many rows; fewer than a million are cut from the first one."""
+    if list(Path(folder).glob("039.npz")):
+        return [str(path) for path in sorted(Path(folder).glob("*.npz"))]
     if rows >= PART:
         return [str(path) for path in sorted(Path(folder).glob("*.npz"))[: rows // PART]]
     path = Path(folder) / f"cut-{rows}" / "000.npz"
@@ -255,11 +312,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("write", "targets", "growth", "memory", "cluster", "fit"))
+    parser.add_argument("what", choices=("write", "targets", "growth", "memory", "cluster", "unlike", "fit"))
     parser.add_argument("folder", nargs="?", default="")
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000])
     parser.add_argument("--tol", type=float, default=1e-5)
     parser.add_argument("--case", default="hinge:1")
+    parser.add_argument("--data", nargs="+", default=UNLIKE, choices=UNLIKE)
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--table", default="")
@@ -273,6 +331,8 @@ def main() -> None:
         told(growth(folder, rows, tol, given.table))
     if given.what in ("cluster", "targets"):
         told(on_cluster(folder, max(rows), tol))
+    if given.what == "unlike":
+        told(unlike(folder, max(rows), tol, given.data, ["hinge", "logistic+hinge"]))
     if given.what in ("memory", "targets"):
         told(in_memory(min(max(rows), PART), tol))
 

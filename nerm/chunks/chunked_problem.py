@@ -20,9 +20,19 @@ from nerm.certify.certificate import Certificate, from_bounds
 from nerm.certify.multipliers import Multipliers
 from nerm.certify.rounding import rounding_of_sums
 from nerm.certify.solution import Solution, Stats, certify_bounds
-from nerm.chunks import kinks, newton
+from nerm.chunks import kinks, proximal
 from nerm.chunks.coding import Terms
-from nerm.chunks.passes import Progress, counted, mark_of, numbered, save_state, saved_state, signs_of
+from nerm.chunks.passes import (
+    Progress,
+    counted,
+    mark_of,
+    numbered,
+    save_state,
+    saved_state,
+    signs_of,
+    sums_at,
+)
+from nerm.chunks.pieces import row_bytes
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
 from nerm.metrics import SOME_THRESHOLDS, Thresholds, thresholds
@@ -52,9 +62,10 @@ class ChunkedProblem:
     """An `Objective` on rows that are read chunk by chunk.
 
     If the atoms are piecewise linear (hinge, identity ...), small problems on the rows near a kink are solved
-    (`nerm.chunks.kinks`); if they are smooth, Newton steps are used (`nerm.chunks.newton`). Every solution is
-    certified on all rows. The `slack` of the certificate, for rounding errors, is estimated from a sample
-    here.
+    first (`nerm.chunks.kinks`). If that does not halve the gap in every pass, or for other atoms, all rows
+    are solved together if they fit into memory, and else by proximal points (`nerm.chunks.proximal`). Every
+    solution is certified on all rows. The `slack` of the certificate, for rounding errors, is estimated from
+    a sample here.
 
     Attributes
     ----------
@@ -99,21 +110,20 @@ class ChunkedProblem:
         return f"<ChunkedProblem: {'; '.join(filter(None, parts))}>"
 
     @cached_property
-    def method(self) -> Any:
-        """The module that solves, chosen by the atoms: `kinks` or `newton`.
+    def is_straight(self) -> bool:
+        """Whether all atoms are piecewise linear."""
+        quadratics = [part.facts.quadratic for block in self.sample.blocks for part in block.atom.parts]
+        unsplit = any(not block.atom.parts for block in self.sample.blocks)
+        return not unsplit and all(one is not None and one[1] == 0 for one in quadratics)
+
+    def method(self, state: Progress) -> Any:
+        """Return the module for the next pass: `kinks`, or `proximal` once there is a centre.
 
         Its function `work(problem, state)` returns a function of a raw chunk. The pass at ``state.at``
         applies it to every chunk and adds up the results. Its function `next_state(problem, state, work,
         sums, tol)` returns the state with a new bound and the next hypothesis.
         """
-        atoms = [block.atom for block in self.sample.blocks]
-        curved = [a for a in atoms if 0 < a.facts.smoothness < np.inf]
-        kinked = [a for a in atoms if not np.isfinite(a.facts.smoothness)]
-        if curved and kinked:
-            must = "the functions of an objective on chunks must be all smooth, or all straight between kinks"
-            got = f"{curved[0]!r} beside {kinked[0]!r}"
-            raise UnsupportedProblemError(must, got, "Use one of the two for loss and surrogate")
-        return kinks if kinked else newton
+        return proximal if state.tau else kinks
 
     def with_neutrality(self, eta: float) -> ChunkedProblem:
         """Return the same problem with neutrality weight eta; several terms keep their ratios."""
@@ -160,7 +170,7 @@ class ChunkedProblem:
 
         """
         if isinstance(surrogate, str) and surrogate == "auto":
-            surrogate = Hinge() if self.method is kinks else Logistic()
+            surrogate = Hinge() if self.is_straight else Logistic()
         surrogates, first = surrogates_of(surrogate, self.sample), None
         target = Target(limit, measure, tol, surrogates, prefer, keep, random_state, groups, verbose=verbose)
         if target.groups != "each":
@@ -204,8 +214,8 @@ class ChunkedProblem:
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term, after one pass."""
-        state = self._state(coef, intercept)
-        return self.value(self.sweep(self.method.work(self, state)).values, state.at[0])
+        at = check_hypothesis(self.sample, coef, intercept)
+        return self.value(self.sweep(partial(sums_at, terms=self.terms, at=at)).values, at[0])
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of a hypothesis: its value on all rows, and a lower bound."""
@@ -217,20 +227,41 @@ class ChunkedProblem:
         Every two-sided term has theta = 1/2.
         """
         at = check_hypothesis(self.sample, coef, intercept)
-        return Progress(at, np.full(len(two_sided(self.sample)), 0.5), at)
+        state = Progress(at, np.full(len(two_sided(self.sample)), 0.5), at)
+        return state if self.is_straight else self._with_next_method(state)
+
+    def _with_next_method(self, state: Progress) -> Progress:
+        """Return the state before a pass that brings all rows, if they fit into memory, or before `proximal`.
+
+        If the Hessians of `proximal` do not fit into memory, the next passes keep more and more rows near a
+        kink.
+        """
+        bytes_of_rows = self.n * row_bytes(self.sample.hypothesis.X)
+        if not state.keeps_all and 2 * bytes_of_rows <= self.chunks.memory:
+            return replace(state, keeps_all=True, gap=np.inf)
+        hessians = 8 * len(self.sample.blocks) * self.sample.hypothesis.size**2
+        fits = 3 * hessians <= self.chunks.limit or not self.is_straight
+        return proximal.begin(state) if fits else state
 
     def _after_pass(self, state: Progress, tol: float) -> Progress:
         """Do a pass at `state.at` and return the next state.
 
         It has the new best value, the new bound and the next hypothesis.
         """
-        work = self.method.work(self, state)
+        method = self.method(state)
+        work = method.work(self, state)
         found = self.sweep(work)
         value = self.value(found.values, state.at[0]).total
         state = replace(state, passes=state.passes + 1)
         if value < state.value:
             state = replace(state, best=state.at, value=value, values=found.values, decisions=found.decisions)
-        return state if self._done(state, tol) else self.method.next_state(self, state, work, found, tol)
+        if self._done(state, tol):
+            return state
+        before, state = state.gap, method.next_state(self, state, work, found, tol)
+        if method is proximal:
+            return state
+        gap = state.value - state.bound
+        return replace(state, gap=gap) if gap <= 0.5 * before else self._with_next_method(state)
 
     def _done(self, state: Progress, tol: float) -> bool:
         """Whether the certified relative gap of the best hypothesis is at most `tol`."""
@@ -422,7 +453,7 @@ def bind_chunks(
     for omega in (t.term for t in objective.terms if isinstance(t.term, Regularizer)):
         omega.check(sample.hypothesis.size)
     problem = ChunkedProblem(chunks, terms, sample)
-    _ = problem.method, problem.scale  # both raise an error if the problem cannot be solved
+    _ = problem.scale  # raises an error if y is not finite at f = 0
     return problem
 
 

@@ -171,13 +171,13 @@ class Terms:
     def kinds_weights(self, term: Neutrality, name: str) -> Floats:
         """Return the neutrality weight of each of the four kinds of rows, (4,)."""
         sizes = self.coding.kinds[name]["weight" if self.weighted else "rows"].to_numpy(dtype=float)
+        if not isinstance(term.weights, str):
+            must = "the neutrality weights of a problem on chunks must have a name"
+            raise InvalidInputError(must, "an array", f"Use one of {', '.join(neutrality_weights.NAMES)}")
         if term.weights == "conditional" and not len(self.coding.classes):
             must = "a regression on chunks cannot have weights within bins of y"
             raise InvalidInputError(must, "'conditional'", "Use 'balanced', or rows in memory")
-        if isinstance(term.weights, str):
-            return neutrality_weights.resolve(term.weights, LABELS, VIEWS, sizes)
-        must = "the neutrality weights of a problem on chunks must have a name"
-        raise InvalidInputError(must, "an array", f"Use one of {', '.join(neutrality_weights.NAMES)}")
+        return neutrality_weights.resolve(term.weights, LABELS, VIEWS, sizes)
 
     def blocks(self, rows: ChunkRows | Problem) -> tuple[Block, ...]:
         """Return the blocks of the objective on a coded chunk or on a problem."""

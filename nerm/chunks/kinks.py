@@ -211,7 +211,7 @@ def work(problem: ChunkedProblem, state: Progress) -> NearKinks:
     n, sample, near = problem.n, problem.sample, NearKinks(problem.terms, state.at, state.best)
     X = sample.hypothesis.X
     most = min(sample.n * 2**state.passes, max(sample.n, problem.chunks.limit // row_bytes(X)))
-    if n <= most:
+    if n <= most or state.keeps_all:
         return near
     scores = X @ state.at[0] + state.at[1]
 

@@ -64,6 +64,11 @@ def evaluated(
     return rows, blocks, scores, (values, decisions, rows.n)
 
 
+def sums_at(raw: ChunkRows, terms: Terms, at: Hypothesis) -> Sums:
+    """Return the sums of a raw chunk at a hypothesis."""
+    return Sums(*evaluated(raw, terms, at)[-1])
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreCounts(Sums):
     """The weight of rows by interval of scores, label and signs of the viewpoints, in `values`.
@@ -107,6 +112,20 @@ class Progress:
         problem (`nerm.chunks.kinks`).
     values, decisions : arrays
         The sums of the pass at the best hypothesis.
+    keeps_all : bool
+        Whether the next pass keeps all rows (`nerm.chunks.kinks`).
+    gap : float
+        The gap that the next one is compared with: after the previous pass, or at the previous centre.
+    centres, taus : (K, d + 1) and (K,) arrays
+        The hypotheses that define the centre (`nerm.chunks.proximal`), and the widths of the smoothing with
+        which their multipliers are computed. The first one only starts the method.
+    tau : float
+        The width of the smoothing in the next pass; 0 before the first pass of `nerm.chunks.proximal`.
+    base, level : (d + 1,) array and float
+        The hypothesis from which the last step was taken, and the smoothed objective there. `level` is
+        infinite if the next hypothesis is accepted in any case.
+    failed : bool
+        Whether the last step was too long.
 
     """
 
@@ -119,6 +138,14 @@ class Progress:
     kept: int = 0
     values: Floats = field(default_factory=lambda: np.zeros(0))
     decisions: Floats = field(default_factory=lambda: np.zeros((0, 4, 2)))
+    keeps_all: bool = False
+    gap: float = np.inf
+    centres: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    taus: Floats = field(default_factory=lambda: np.zeros(0))
+    tau: float = 0.0
+    base: Floats = field(default_factory=lambda: np.zeros(0))
+    level: float = np.inf
+    failed: bool = False
 
 
 def mark_of(problem: ChunkedProblem) -> str:

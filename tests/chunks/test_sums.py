@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 import nerm
+from nerm.chunks import proximal
 from nerm.chunks.kinks import joined
+from nerm.chunks.passes import Progress
 from tests.chunks.test_chunks import draw, pieces, small  # noqa: F401
 
 HINGE = (
@@ -30,6 +34,12 @@ def objective_on(few, n, w, b):
     return (sums[0] + 2 * max(sums[1:])) / n + 0.005 * w @ w
 
 
+def one_pass(problem, w, b):
+    """Do a pass of the first method at (w, b)."""
+    state = problem._state(w, b)
+    return problem.sweep(problem.method(state).work(problem, state))
+
+
 @pytest.fixture(params=[False, True])
 def case(request):
     X, y, v = draw(1500, sparse=request.param)
@@ -40,7 +50,7 @@ def case(request):
 def test_values_and_decisions_of_a_pass(case):
     X, y, v, (w, b) = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = problem.sweep(problem.method.work(problem, problem._state(w, b)))
+    found = one_pass(problem, w, b)
     Z = X.toarray() if sp.issparse(X) else X
     scores = [float(sum(row * w)) + b for row in Z]
     # u_i = n / (2 n_v): each group has half of the weight
@@ -59,7 +69,7 @@ def test_values_and_decisions_of_a_pass(case):
 def test_mean_rows_weigh_and_pull_as_their_members(case):
     X, y, v, at = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = problem.sweep(problem.method.work(problem, problem._state(*at)))
+    found = one_pass(problem, *at)
     Z, few = X.toarray() if sp.issparse(X) else X, joined([*found.kept, found.means.rows(3)])
     rows = few.X.toarray() if sp.issparse(few.X) else few.X
     assert 0 < sum(part.X.shape[0] for part in found.kept) < len(y)
@@ -79,7 +89,7 @@ def test_mean_rows_weigh_and_pull_as_their_members(case):
 def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
     X, y, v, at = case
     problem, whole = HINGE.on(nerm.Chunks(pieces(X, y, v))), HINGE.on(X, y, viewpoint=v)
-    found = problem.sweep(problem.method.work(problem, problem._state(*at)))
+    found = one_pass(problem, *at)
     few, rng = joined([*found.kept, found.means.rows(3)]), np.random.default_rng(0)
     for w, b in [at, *((rng.normal(size=X.shape[1]), rng.normal()) for _ in range(20))]:
         total = objective_on(few, len(y), w, b)
@@ -91,7 +101,8 @@ def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
 def test_derivatives_of_a_pass(case):
     X, y, v, (w, b) = case
     rows = LOGISTIC.on(nerm.Chunks((X, y, v)))
-    found = rows.sweep(rows.method.work(rows, rows._state(w, b)))
+    state = proximal.begin(Progress((w, b), np.full(1, 0.5), (w, b)))
+    found = rows.sweep(proximal.work(rows, state))
     Z = np.column_stack([X.toarray() if sp.issparse(X) else X, np.ones(len(y))])
     at = np.append(w, b)
     for j, targets in enumerate((y, v, -v)):
@@ -101,6 +112,7 @@ def test_derivatives_of_a_pass(case):
             gradient -= p * t * z
             hessian += p * (1 - p) * np.outer(z, z)
         assert -found.linear[j].sum(axis=0) == pytest.approx(gradient, rel=1e-9, abs=1e-9)
+        assert found.gradients[j] == pytest.approx(gradient, rel=1e-9, abs=1e-9)
         assert found.hessians[j] == pytest.approx(hessian, rel=1e-9, abs=1e-9)
 
 
@@ -108,7 +120,40 @@ def test_rows_on_a_kink_are_thinned_and_still_bound():
     """Every row lies on a kink at w = 0, b = 1: more than may be kept."""
     X, y, v = draw()
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
-    found = problem.sweep(problem.method.work(problem, problem._state(np.zeros(4), 1.0)))
+    found = one_pass(problem, np.zeros(4), 1.0)
     assert sum(part.X.shape[0] for part in found.kept) <= 400
     certificate = problem.certify(np.zeros(4), 1.0)
     assert certificate.dual <= HINGE.on(X, y, viewpoint=v).solve(tol=1e-8).objective.total * (1 + 1e-9)
+
+
+def test_smoothed_sums_around_a_centre(case):
+    """The derivatives are those of the smoothed blocks, and the centre is that of the hypotheses before."""
+    X, y, v, _ = case
+    problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
+    first, second, at = np.random.default_rng(5).normal(size=(3, X.shape[1] + 1))
+    taus = np.array([0.0, 2.0])
+    state = Progress((at[:-1], at[-1]), np.full(1, 0.5), (at[:-1], at[-1]))
+    state = replace(state, base=first, centres=np.stack([first, second]), taus=taus, tau=0.7)
+    found = problem.sweep(proximal.work(problem, state))
+    Z = np.column_stack([X.toarray() if sp.issparse(X) else X, np.ones(len(y))])
+    u = [len(y) / (2 * sum(v == one)) for one in v]
+    cases = ((y, np.ones(len(y))), (v, u), (-v, u))
+
+    def smoothed(h, centres, tau, targets, weights):
+        total = 0.0
+        for z, t, weight, centre in zip(Z, targets, weights, centres, strict=True):
+            slopes = np.clip((t * (z @ h) - 1) / tau + centre, -1, 0)  # maximises u m - u - tau/2 (u - U)^2
+            total += weight * (slopes * (t * (z @ h) - 1) - tau / 2 * (slopes - centre) ** 2)
+        return total
+
+    for j, (targets, weights) in enumerate(cases):
+        centres = np.clip((targets * (Z @ second) - 1) / 2.0 - 0.5, -1, 0)  # around -1/2, with tau = 2
+        value = smoothed(at, centres, 0.7, targets, weights)
+        assert found.smoothed[j] == pytest.approx(value, rel=1e-9)
+        step = at - first
+        for row, length in zip(found.shorter, proximal.LENGTHS, strict=True):
+            there = smoothed(first + length * step, centres, 0.7, targets, weights)
+            assert row[j] == pytest.approx(there, rel=1e-9)
+        direction = 1e-5 * np.random.default_rng(j).normal(size=len(at))
+        up, down = (smoothed(at + way * direction, centres, 0.7, targets, weights) for way in (1, -1))
+        assert found.gradients[j] @ direction == pytest.approx((up - down) / 2, rel=1e-4, abs=1e-7)

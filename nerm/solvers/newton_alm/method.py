@@ -44,7 +44,7 @@ from nerm.model.blocks import Block, pair_numbers, shares
 from nerm.solvers import clock
 from nerm.solvers.newton_alm.kernel_rows import KernelRows, KernelSystem
 from nerm.solvers.newton_alm.linear_rows import LinearRows, LinearSystem
-from nerm.solvers.newton_alm.smoothing import Blocks, Smoothed, multipliers
+from nerm.solvers.newton_alm.smoothing import Blocks, Smoothed, block_units, multipliers
 from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats
 
@@ -136,7 +136,8 @@ class AugmentedLagrangian:
     def __init__(
         self, blocks: Sequence[Block], factors: Floats, rows: LinearRows | KernelRows, lam: float
     ) -> None:
-        self.blocks = Blocks(blocks, factors, intercept=rows.intercept)
+        self.level, units = block_units(blocks, intercept=rows.intercept)
+        self.blocks = Blocks(blocks, factors, units)
         self.factors = factors
         self.rows = rows
         self.lam = lam
@@ -155,15 +156,12 @@ class AugmentedLagrangian:
     def cold(self) -> Iterate:
         """Return the start without a previous solution.
 
-        h is 0 with the intercept `Blocks.level`, thetas are 1/2, and multipliers are in the middle of their
+        h is 0 with the intercept `level`, thetas are 1/2, and multipliers are in the middle of their
         domains.
         """
-        scores = np.full(self.rows.shape[0], self.blocks.level)
-        slopes = [block.atom.facts.slopes for block in self.blocks.blocks]
-        middle = [np.clip(0.5 * (max(low, -1.0) + min(high, 1.0)), low, high) for low, high in slopes]
-        u = np.repeat(np.array(middle)[:, None], len(scores), axis=1)
-        h = np.append(np.zeros(self.rows.shape[1] - 1), self.blocks.level)
-        return Iterate(h, scores, u, np.full(len(self.eta), 0.5))
+        scores = np.full(self.rows.shape[0], self.level)
+        h = np.append(np.zeros(self.rows.shape[1] - 1), self.level)
+        return Iterate(h, scores, self.blocks.middle(), np.full(len(self.eta), 0.5))
 
     def at(self, h: Floats) -> Iterate:
         """Return the start at hypothesis h.

@@ -15,7 +15,7 @@ atoms whose conjugate is not quadratic (logistic), are not smoothed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,34 +53,45 @@ class Blocks:
     targets, slopes
         Targets t and products B t of row weight and target, (J, n). Both are 0 in rows of weight 0 and in
         blocks whose factor is 0.
-    level, units
-        The typical score (`score_unit`), and the unit of tau in each block, (J,).
+    units
+        The unit of tau in each block, (J,), see `block_units`.
     """
 
-    def __init__(self, blocks: Sequence[Block], factors: Floats, *, intercept: bool = True) -> None:
+    def __init__(self, blocks: Sequence[Block], factors: Floats, units: Floats) -> None:
         self.blocks = tuple(blocks)
         self.weights = np.stack([block.weights for block in blocks])
         active = factors[:, None] * self.weights > 0
         self.targets = np.where(active, np.stack([block.targets for block in blocks]), 0.0)
         self.slopes = self.weights * self.targets
         self._offsets = [block.offsets if block.offsets.any() else 0.0 for block in blocks]
-        self.level, self.units = _units(blocks, intercept=intercept)
+        self.units = units
+
+    def middle(self) -> Floats:
+        """Return multipliers in the middle of their domains, or of the part within [-1, 1], (J, n)."""
+        slopes = [block.atom.facts.slopes for block in self.blocks]
+        u = [np.clip(0.5 * (max(low, -1.0) + min(high, 1.0)), low, high) for low, high in slopes]
+        return np.repeat(np.array(u)[:, None], self.targets.shape[1], axis=1)
 
     def values(self, scores: Floats) -> Floats:
         """Return sum_i B_i phi(m_i) of each block, without smoothing, (J,)."""
         rows = zip(self.weights, self.targets, self._offsets, self.blocks, strict=True)
         return np.array([w @ b.atom.value(t * scores - o) for w, t, o, b in rows])
 
-    def smoothed(self, scores: Floats, centre: Floats, tau: float, *, extend: bool = False) -> Smoothed:
+    def smoothed(
+        self, scores: Floats, centre: Floats, tau: float, *, extend: bool = False, only: Any = None
+    ) -> Smoothed:
         """Return the blocks at `scores`, (n,), smoothed around the multipliers `centre`, (J, n).
 
         With `extend`, rows whose centre is strictly inside its bounds count as rows at a kink: they have
-        curvature, and their multiplier in `extended` is not clipped.
+        curvature, and their multiplier in `extended` is not clipped. `only` is a mask of the blocks that are
+        evaluated, by default all; the others are left 0.
         """
         values = np.zeros(len(self.blocks))
         conjugates = np.zeros(len(self.blocks))
-        u, curvature, extended = np.empty((3, *centre.shape))
+        u, curvature, extended = np.zeros((3, *centre.shape))
         for j, block in enumerate(self.blocks):
+            if only is not None and not only[j]:
+                continue
             offsets = self._offsets[j]
             m = self.targets[j] * scores - offsets
             w = self.weights[j]
@@ -101,7 +112,7 @@ class Blocks:
         return Smoothed(values, conjugates, u, curvature, extended)
 
 
-def _units(blocks: Sequence[Block], *, intercept: bool) -> tuple[float, Floats]:
+def block_units(blocks: Sequence[Block], *, intercept: bool) -> tuple[float, Floats]:
     """Return the typical score and, per block, a typical margin divided by a typical slope of the atom.
 
     Without offsets, where margins have the scale 1, this is 1.

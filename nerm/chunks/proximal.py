@@ -1,0 +1,267 @@
+"""Any convex objective on chunks: proximal point steps on the dual, with one Newton step per pass.
+
+This is the method of `nerm.solvers.newton_alm.method`, with sums over chunks. Atoms are split into hinge-like
+and smooth parts. The hinge-like parts are smoothed around multipliers U, the centre, with a width tau
+(`nerm.solvers.newton_alm.smoothing`). q_j is the second-order Taylor polynomial of block j, smoothed and
+divided by n (`Terms.divisor`), at the present (w, b). A step minimizes
+
+::
+
+    sum_j factor_j q_j + sum_k eta_k max(q_k^+, q_k^-) + Omega(w + step) + (r/2) (b - b^0)^2,
+
+where the first sum is over the blocks that are whole terms, the second over the two-sided terms, and factor_j
+and eta_k are the weights of the terms. Maxima and the regularizer Omega are not approximated, so the solution
+also gives theta. b^0 is the intercept of the hypothesis that defines the centre. If a step increases the
+smoothed objective, it is shortened: the same pass has evaluated several shorter steps. When the smoothed
+problem is solved accurately enough, compared with the gap, its multipliers are the next centre.
+
+A centre has one number per row and block. It is not stored: it follows from the hypotheses and the widths of
+all centres so far, and every pass computes it again. So the tasks of a pass have no side effects, and a
+checkpoint is a small file.
+
+The multipliers give a lower bound on the optimum. First they are scaled so that the weighted duals c_i of the
+rows (`nerm.certify.certificate`) add up to 0. The bound converges to the optimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nerm.certify.conjugates import conjugate_of_sum, parts_of, square_weight
+from nerm.chunks.coding import Terms
+from nerm.chunks.passes import Progress, Sums, evaluated
+from nerm.chunks.pieces import ChunkRows
+from nerm.model.blocks import Block, score_unit, shares, term_weights
+from nerm.model.hypothesis import sorted_csr
+from nerm.solvers.interior_point.matrices import Features, RowThreads
+from nerm.solvers.newton_alm import smoothing
+from nerm.solvers.newton_alm.method import COLD_TAU, INNER, INTERCEPT_RIDGE, SHRINK
+from nerm.typing import Floats, Matrix
+
+if TYPE_CHECKING:
+    from nerm.chunks.chunked_problem import ChunkedProblem
+
+TAU = 0.05  # the first tau; it is adapted to the problem
+LENGTHS = np.array([0.5, 0.25, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5])  # the shorter steps of a pass
+SLICE = 2**16  # rows that are evaluated at a time, to limit the memory
+
+
+@dataclass(frozen=True, eq=False)
+class Derivatives(Sums):
+    """Derivatives of the J smoothed blocks with respect to (w, b), and sums over multipliers.
+
+    A block is sum B phi(m) over the rows, with weights B, margins m = t f - o and the multipliers u, which
+    are minus slopes of phi. The sums with a last or middle axis of 2 are separate for t u <= 0 and t u > 0.
+
+    Attributes
+    ----------
+    smoothed : (J,) array
+        The smoothed blocks.
+    gradients, hessians : (J, d + 1) and (J, d + 1, d + 1) arrays
+        The derivatives of the smoothed blocks.
+    shorter : (number of LENGTHS, J) array
+        The smoothed blocks after shorter steps.
+    stars : (J, 2) array
+        sum B (phi*(-u) - u o).
+    linear : (J, 2, d + 1) array
+        sum B t u (x, 1).
+    masses : (J, 2) array
+        sum B.
+    """
+
+    smoothed: Floats
+    gradients: Floats
+    hessians: Floats
+    shorter: Floats
+    stars: Floats
+    linear: Floats
+    masses: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedPass:
+    """The function of a pass: it maps a raw chunk to its `Derivatives` at the hypothesis `at`.
+
+    Attributes
+    ----------
+    terms : Terms
+        The objective and the coding.
+    state : Progress
+        The hypothesis, the centre and tau.
+    factors, units : (J,) and (number of parts,) arrays
+        The weight of each block's term, and the unit of tau in each part.
+    """
+
+    terms: Terms
+    state: Progress
+    factors: Floats
+    units: Floats
+
+    def __call__(self, raw: ChunkRows) -> Derivatives:
+        """Return the derivatives and sums of one chunk."""
+        rows, blocks, _, sums = evaluated(raw, self.terms, self.state.at)
+        cuts = [slice(start, start + SLICE) for start in range(0, rows.n, SLICE)]
+        found = [self._sums(rows.X[cut], [block.at(cut) for block in blocks]) for cut in cuts]
+        return Derivatives(*sums, *(sum(parts[1:], start=parts[0]) for parts in zip(*found, strict=True)))
+
+    def _sums(self, X: Matrix, blocks: list[Block]) -> tuple[Floats, ...]:
+        """Return the fields of `Derivatives` after those of `Sums`, for some rows."""
+        state = self.state
+        hypotheses = np.vstack([np.append(*state.at), state.base, *state.centres[1:]])
+        here, before, *centres = (X @ hypotheses[:, :-1].T + hypotheses[:, -1]).T
+        parts, first = split(blocks)
+        factors = np.repeat(self.factors, np.diff([*first, len(parts)]))
+        smooth = smoothing.Blocks(parts, factors, self.units)
+        kinked = np.array([part.atom.facts.quadratic is not None for part in parts])
+        centre = smooth.middle()
+        for scores, tau in zip(centres, state.taus[1:].tolist(), strict=True):
+            centre[kinked] = smooth.smoothed(scores, centre, tau, only=kinked).u[kinked]
+        is_centre = len(centres) > 0 and np.array_equal(hypotheses[0], hypotheses[-1])
+        at = smooth.smoothed(here, centre, state.tau)
+        steps = (before + t * (here - before) for t in LENGTHS)
+        shorter = np.array([smooth.smoothed(step, centre, state.tau).values for step in steps])
+        # The gradient of the smoothed objective was nearly 0 where this hypothesis became the centre.
+        u = np.add.reduceat(np.where(is_centre & kinked[:, None], centre, at.u), first, axis=0)
+        features = Features(sorted_csr(X), RowThreads(len(here), X.shape[1], 1))
+        slopes = np.add.reduceat(smooth.slopes * at.u, first, axis=0)
+        bent = np.add.reduceat(smooth.slopes * smooth.targets * at.curvature, first, axis=0)
+        upper = np.stack([np.triu(features.gram(row)) for row in bent])
+        hessians = upper + np.triu(upper, 1).swapaxes(1, 2)
+        weighted = np.zeros((len(blocks), 2, len(here)))
+        stars, masses = np.zeros((2, len(blocks), 2))
+        for j, block in enumerate(blocks):
+            slope = np.clip(u[j], *block.atom.facts.slopes)
+            star = block.weights * block.conjugates(-slope)
+            for s, mine in enumerate((block.targets * slope >= 0, block.targets * slope < 0)):
+                weighted[j, s] = np.where(mine, -block.weights * block.targets * slope, 0.0)
+                stars[j, s], masses[j, s] = star[mine].sum(), block.weights[mine].sum()
+        values, shorter = (np.add.reduceat(part, first, axis=-1) for part in (at.values, shorter))
+        return values, sums_of(X, slopes), hessians, shorter, stars, sums_of(X, weighted), masses
+
+
+def split(blocks: Any) -> tuple[list[Block], list[int]]:
+    """Return the hinge-like and smooth parts of all blocks, and the number of each block's first part.
+
+    An atom whose formula is evaluated numerically is not split.
+    """
+    parts = [[replace(block, atom=atom) for atom in block.atom.parts or (block.atom,)] for block in blocks]
+    return list(chain.from_iterable(parts)), np.cumsum([0, *map(len, parts)])[:-1].tolist()
+
+
+def sums_of(X: Matrix, c: Floats) -> Floats:
+    """Return sum_i c_i (x_i, 1), (..., d + 1), for c of shape (..., n)."""
+    flat = c.reshape(-1, c.shape[-1])
+    linear = np.asarray(X.T @ flat.T).T
+    return np.column_stack([linear, flat.sum(axis=1)]).reshape(*c.shape[:-1], -1)
+
+
+def begin(state: Progress) -> Progress:
+    """Return the state before the first pass, at the best hypothesis."""
+    h = np.append(*state.best)
+    return replace(state, at=state.best, base=h, centres=h[None], taus=np.zeros(1), tau=TAU, level=np.inf)
+
+
+def work(problem: ChunkedProblem, state: Progress) -> SmoothedPass:
+    """Return the function of a pass at ``state.at``."""
+    units = smoothing.block_units(split(problem.sample.blocks)[0], intercept=problem.sample.intercept)[1]
+    return SmoothedPass(problem.terms, state, term_weights(problem.sample), units)
+
+
+def next_state(
+    problem: ChunkedProblem, state: Progress, done: SmoothedPass, found: Derivatives, tol: float
+) -> Progress:
+    """Return the state with a new lower bound and the next hypothesis.
+
+    `done` is the function of the pass and `found` its result.
+    """
+    from nerm.atoms.small_programs import model_minimum
+
+    n, sample = problem.terms.divisor, problem.sample
+    factors, omegas, h = term_weights(sample), parts_of(sample.regularizers), np.append(*state.at)
+    row = float(factors @ found.masses.sum(axis=1)) / n**2
+    ridge = INTERCEPT_RIDGE * min(square_weight(sample.regularizers) or row, row)
+
+    def level(values: Floats, h: Floats) -> float:
+        return problem.value(values, h[:-1]).total + 0.5 * ridge * (h[-1] - state.centres[-1, -1]) ** 2
+
+    bound = max(state.bound, dual_bound(problem, found, state.thetas))
+    here = level(found.smoothed, h)
+    if here > state.level + problem.n * np.finfo(float).eps * abs(state.level):
+        steps = [state.base + t * (h - state.base) for t in LENGTHS]
+        levels = [level(values, one) for values, one in zip(found.shorter, steps, strict=True)]
+        best = int(np.argmin(levels))
+        at = steps[best]
+        # Two steps in a row were too long: tau is too small for a quadratic model.
+        tau = min(state.tau / SHRINK, COLD_TAU) if state.failed else state.tau
+        state = replace(state, at=(at[:-1], float(at[-1])), bound=bound, tau=tau, failed=not state.failed)
+        return replace(
+            state, level=np.inf if levels[best] <= state.level or tau != state.tau else state.level
+        )
+    last, offset = np.eye(len(h))[-1], h[-1] - state.centres[-1, -1]
+    model = (
+        np.append(found.smoothed / n, 0.5 * offset**2),
+        np.vstack([found.gradients / n, offset * last]),
+        np.concatenate([found.hessians / n, np.outer(last, last)[None]]),
+    )
+    sides = np.array([*(block.side for block in sample.blocks), 0])
+    given = np.append(factors, ridge), sides, omegas, h[:-1], sample.intercept
+    step, thetas = model_minimum(model, *given, score_unit(sample.blocks, intercept=True)[1])
+    bound = max(bound, dual_bound(problem, found, thetas))
+    # the duality gap of the smoothed problem at h, and the decrease that the model predicts
+    nu = factors * shares(sample.blocks, thetas)
+    gradient = nu @ found.gradients / n
+    omega = conjugate_of_sum(omegas, -gradient[:-1], sample.hypothesis.squared_norm)
+    left = problem.value(found.smoothed, h[:-1]).total - nu @ found.smoothed / n
+    left += omega.value + gradient[:-1] @ h[:-1] + abs(gradient[-1]) if omega.shrink == 1 else np.inf
+    curved = np.einsum("d,jde,e->j", step, found.hessians, step)
+    decrease = here - level(found.smoothed + found.gradients @ step + 0.5 * curved, h + step)
+    at = h + step
+    failed = state.failed and np.isinf(state.level)
+    state = replace(
+        state, failed=failed, at=(at[:-1], float(at[-1])), base=h, thetas=thetas, bound=bound, level=here
+    )
+    size = tol * abs(state.value)
+    is_smooth = all(part.atom.facts.quadratic is None for part in split(sample.blocks)[0])
+
+    if is_smooth or (left > INNER * max(state.value - bound, size) and decrease > INNER**3 * size):
+        return state
+    centres, taus = np.vstack([state.centres, at]), np.append(state.taus, state.tau)
+    # smoothing with a larger tau is easier, and with a smaller one the next centre is better
+    gap = state.value - bound
+    tau = state.tau * (SHRINK if gap > SHRINK * state.gap else 1.0)
+    return replace(state, centres=centres, taus=taus, tau=tau, level=np.inf, gap=gap)
+
+
+def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:
+    """Return the dual bound of the multipliers u, from sums over rows.
+
+    The sums are scaled by factors s in [0, 1] so that the weighted duals c_i add up to 0 and the conjugate
+    Omega* of the regularizer is finite at sum_i c_i x_i / n. By convexity::
+
+        phi*(-s u) <= s phi*(-u) + (1 - s) phi*(0),
+
+    so the bound stays valid. Return -inf if no such factors exist.
+    """
+    n, sample = problem.terms.divisor, problem.sample
+    nu = term_weights(sample) * shares(sample.blocks, thetas)
+    at_zero = np.array([[float(block.atom.conjugate(0.0))] for block in sample.blocks])
+    scalable = np.isfinite(at_zero)
+    scale = np.ones(found.stars.shape)
+    c = nu[:, None] * found.linear[:, :, -1]
+    if sample.intercept and c.sum():
+        heavy = scalable & (np.sign(c.sum()) * c > 0)
+        if not heavy.any() or not (wanted := 1 - c.sum() / c[heavy].sum()) >= 0:
+            return -np.inf
+        scale[heavy] = wanted
+    q = np.einsum("j,js,jsd->d", nu, scale, found.linear)[:-1] / n
+    omega = conjugate_of_sum(parts_of(sample.regularizers), q, sample.hypothesis.squared_norm)
+    if omega.shrink < 1 and not scalable.all():
+        return -np.inf
+    scale = omega.shrink * scale
+    rest = (1 - scale) * np.where(scalable, at_zero, 0.0)
+    stars = scale * found.stars + rest * found.masses
+    return float(-(nu @ stars.sum(axis=1)) / n - omega.value)
