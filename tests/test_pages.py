@@ -1,7 +1,12 @@
-"""The shape of pages: the README is short, a page opens with its use, a decision fits on one page."""
+"""The shape of pages: the README is short, a page opens with its use, a decision fits on one page.
+
+And the figures that pages quote are those that are stored beside the benchmarks.
+"""
 
 from __future__ import annotations
 
+import csv
+import re
 from pathlib import Path
 
 import pytest
@@ -43,3 +48,44 @@ def test_a_decision_has_context_decision_and_consequences_on_one_page(path):
     assert -1 not in places
     assert places == sorted(places)
     assert len(text.split()) <= WORDS
+
+
+def stored(name: str) -> list[dict[str, str]]:
+    """Return the rows of a file of results beside the benchmarks."""
+    with (ROOT / "benchmarks" / name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def rounded(ratio: float) -> str:
+    """Return a ratio as a page shows it.
+
+    >>> rounded(67.2), rounded(0.786), rounded(5.45)
+    ('67', '0.79', '5.5')
+    """
+    return f"{ratio:.0f}" if ratio >= 15 else f"{ratio:.1f}" if ratio >= 1 else f"{ratio:.2f}"
+
+
+def test_the_ratios_of_the_page_on_speed_are_the_stored_ones():
+    numbers = set(re.findall(r"(?<![\d.])\d+(?:\.\d+)?(?![\d.]\d)", (DOCS / "speed.md").read_text("utf-8")))
+    for row in stored("history.csv"):
+        ratio = float(row["ratio"])
+        shown = rounded(
+            1 / ratio if row["against"] == "svc" else ratio
+        )  # of a kernel, nerm's time over SVC's
+        assert shown in numbers, row
+
+
+def test_the_times_of_the_page_on_large_data_are_the_stored_ones():
+    page = (DOCS / "howto" / "large.md").read_text("utf-8")
+    times = [
+        (int(row["passes"]), float(row["processor"]), float(row["GiB"]))
+        for row in stored("chunks_growth.csv")
+    ]
+    for passes, seconds, memory in re.findall(r"(\d+) passes, ([\d.]+) s, ([\d.]+) GiB", page):
+        quoted = (int(passes), float(seconds), float(memory))
+        assert any(
+            quoted[0] == one[0]
+            and quoted[1] == pytest.approx(one[1], rel=0.02)
+            and quoted[2] == pytest.approx(one[2], rel=0.02)
+            for one in times
+        ), quoted
