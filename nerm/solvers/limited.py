@@ -75,19 +75,19 @@ class LimitedSession(Session):
         return _Search(self._session, problem, accuracy, options, deadline).run()
 
 
+@dataclass
 class _Search:
     """A search for the weight eta at which C(f_eta) = t."""
 
-    def __init__(
-        self, session: Session, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float
-    ) -> None:
-        self.session = session
-        self.problem = problem
-        self.accuracy = accuracy
-        self.options = options
-        self.deadline = deadline
+    session: Session
+    problem: Problem
+    accuracy: float
+    options: dict[str, Any]
+    deadline: float
+
+    def __post_init__(self) -> None:
         self.answers = list[Answer]()
-        self.limit = problem.limits[0].bound
+        self.limit = self.problem.limits[0].bound
 
     def run(self) -> Answer:
         """Search until the value and the bound agree, and return the answer.

@@ -19,6 +19,7 @@ the fixed rows, so the bound is one of the whole problem.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -188,33 +189,33 @@ class Arrays:
 
     def __init__(self, blocks: Sequence[Block], features: Features) -> None:
         lines = table(blocks)
-        weights = np.vstack([block.weights for block in blocks])
-        targets = np.vstack([block.targets for block in blocks])
-        # With target 0 the margin of a row without weight is constant: it does not limit any step.
-        given = np.where(weights == 0, 0.0, targets), weights, lines
-        shifts = [block.offsets / block.targets for block in blocks if block.offsets.any()]
-        self._fill(blocks, features, Data(*given, np.reshape(shifts, (len(shifts), features.shape[0]))))
-        self.mass = weights.sum(axis=1)
-        self.fixed_gradient, self.fixed_conjugate = (
-            np.zeros((len(blocks), features.shape[1] + 1)),
-            np.zeros(len(blocks)),
-        )
-
-    def _fill(self, blocks: Sequence[Block], features: Features, data: Data) -> None:
-        self.blocks, self.features, self.data = tuple(blocks), features, data
-        self.kinds, self.low, self.high = data.table[:, KIND], data.table[:, LOW], data.table[:, HIGH]
+        self.blocks = tuple(blocks)
+        self.kinds, self.low, self.high = lines[:, KIND], lines[:, LOW], lines[:, HIGH]
+        self.smooth = [j for j, kind in enumerate(self.kinds) if kind == SMOOTH]
         self.singles = sum(block.side == 0 for block in blocks)
         self._pairs = np.array(pair_numbers(blocks)[self.singles :], dtype=int)
         self._minus = np.array([int(block.side < 0) for block in blocks[self.singles :]], dtype=int)
         self.terms = int(self._pairs.max(initial=-1)) + 1
         self._first = self.singles + np.unique(self._pairs, return_index=True)[1]
+        weights = np.vstack([block.weights for block in blocks])
+        targets = np.vstack([block.targets for block in blocks])
+        # With target 0 the margin of a row without weight is constant: it does not limit any step.
+        given = np.where(weights == 0, 0.0, targets), weights, lines
+        shifts = [block.offsets / block.targets for block in blocks if block.offsets.any()]
+        self._set_rows(features, Data(*given, np.reshape(shifts, (len(shifts), features.shape[0]))))
+        self.mass = self.total
+        self.fixed_gradient = np.zeros((len(blocks), features.shape[1] + 1))
+        self.fixed_conjugate = np.zeros(len(blocks))
+
+    def _set_rows(self, features: Features, data: Data) -> None:
+        """Set everything that depends on the rows that are kept."""
+        self.features, self.data = features, data
         self.total = data.weights.sum(axis=1)
         self.moving = (self.kinds == MOVING) * self.total
         self.ends = self.moving * (np.isfinite(self.low).astype(int) + np.isfinite(self.high))
-        self.smooth = [j for j, kind in enumerate(self.kinds) if kind == SMOOTH]
         n = features.shape[0]
         self._vectors, self._density, self._h = fours(2 + self.terms, n), np.zeros(n), np.zeros((1, n))
-        self.move = Move(*np.zeros((4, len(blocks), n)))
+        self.move = Move(*np.zeros((4, len(self.blocks), n)))
 
     def of_rows(self, rows: Ints, gradient: Floats, conjugate: Floats) -> Arrays:
         """Return the condensed problem on the given rows; the dual variables of the other rows are fixed.
@@ -222,14 +223,11 @@ class Arrays:
         `gradient`, (J, d + 1), and `conjugate`, (J,), are sums over the other rows. They are added to
         `fixed_gradient` and `fixed_conjugate`.
         """
-        few = object.__new__(Arrays)
+        few = copy(self)
         targets, weights, shifts = (np.ascontiguousarray(self.data[k][:, rows]) for k in (0, 1, 3))
-        few._fill(self.blocks, self.features.some(rows), Data(targets, weights, self.data.table, shifts))
-        few.mass, few.fixed_gradient, few.fixed_conjugate = (
-            self.mass,
-            self.fixed_gradient + gradient,
-            self.fixed_conjugate + conjugate,
-        )
+        few._set_rows(self.features.some(rows), Data(targets, weights, self.data.table, shifts))
+        few.fixed_gradient = self.fixed_gradient + gradient
+        few.fixed_conjugate = self.fixed_conjugate + conjugate
         return few
 
     @property

@@ -148,7 +148,11 @@ def _descend(
     while True:
         fewer = condense(inner.arrays, start, tuning) if small is None or may_shrink else None
         if fewer is not None:
-            small, inner, last_error = fewer.within(small), method.on(fewer.arrays), start.score_error
+            small, inner, last_error = (
+                fewer.within(small),
+                replace(method, arrays=fewer.arrays),
+                start.score_error,
+            )
             at = inner.evaluate(start.here.coef, start.here.intercept, start.here.scores[fewer.rows])
             state = inner.start(at, start.score_error)
         elif state is None:
@@ -249,5 +253,7 @@ class WarmStart:
 
 def log_weights(method: PredictorCorrector) -> Floats:
     """Return the logarithms of the positive weights of terms and regularizers."""
-    weights = np.concatenate([method.factors, [method.lam], *(n.weights[:1] for n in method.penalty.norms)])
+    weights = np.concatenate(
+        [method.factors, [method.penalty.lam], *(n.weights[:1] for n in method.penalty.norms)]
+    )
     return np.asarray(np.log(weights[weights > 0]))

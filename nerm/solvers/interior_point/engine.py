@@ -45,7 +45,7 @@ class Engine(Session):
     of its term. S_k^+ and S_k^- of a two-sided term k are the sums of the blocks of its sides. Each solve
     starts from the last solutions. Between two solves the blocks can be replaced by others on the same rows.
     If the problem has norms of coefficients or of groups of coefficients, the unknowns are the coefficients
-    themselves. Otherwise they can be coordinates in a smaller space (`RowSpace`).
+    themselves. Otherwise they can be coordinates in a smaller space (`choose_coordinates`).
 
     Parameters
     ----------
@@ -62,9 +62,7 @@ class Engine(Session):
         self.n = problem.divisor
         self.intercept = problem.intercept
         self._axes = needs_axes(problem)
-        self.coordinates, X = choose_coordinates(
-            problem.hypothesis.X, intercept=self.intercept, axes=self._axes
-        )
+        self._outside, X = choose_coordinates(problem.hypothesis.X, intercept=self.intercept, axes=self._axes)
         self.workers = RowThreads(X.shape[0], X.shape[1], workers)
         self.features = Features(X, self.workers)
         self._active = list[Block]()
@@ -121,7 +119,7 @@ class Engine(Session):
             self._active = blocks
         penalty = self._penalty(problem, tol)
         return PredictorCorrector(
-            self._arrays, factors[active], penalty, self.tuning, intercept=self.intercept, deadline=deadline
+            self._arrays, factors[active], penalty, self.tuning, self.intercept, deadline
         )
 
     def _penalty(self, problem: Problem, tol: float) -> Penalty:
@@ -196,7 +194,7 @@ class Engine(Session):
             if block not in u or not block.weights.all():  # without weight, any subgradient
                 middle = np.mean(block.atom.subgradient(block.margins(outcome.scores)), axis=0)
                 rows[j] = np.where(block.weights > 0, rows[j], -middle) if block in u else -middle
-        coef, intercept = self.coordinates.outside(outcome.coef, outcome.intercept)
+        coef, intercept = self._outside(outcome.coef, outcome.intercept)
         is_late = clock.is_up(method.deadline)
         claim = "converged" if outcome.converged else "stopped: time is up" if is_late else "stopped early"
         return Answer(

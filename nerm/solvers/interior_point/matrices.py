@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from threading import Lock
@@ -24,7 +23,7 @@ from threadpoolctl import ThreadpoolController
 from nerm.model.hypothesis import far_offset
 from nerm.model.kernels import row_squares
 from nerm.solvers.linalg.compiled import compiled
-from nerm.solvers.linalg.systems import Factor, pivoted_cholesky
+from nerm.solvers.linalg.systems import pivoted_cholesky
 from nerm.typing import Floats, Ints, Matrix
 
 BLOCK_ROWS = 2048  # rows scaled at a time, so that the scaled copy of a dense matrix stays in cache
@@ -319,51 +318,30 @@ def _dense_gram(X: Floats, density: Floats, d: int, start: int, stop: int) -> Fl
     return out
 
 
-@dataclass(frozen=True)
-class Given:
-    """The unknowns w and b' = b + offset.w of the features X less an offset.
-
-    X w + b = (X - 1 offset') w + b'; `nerm.model.hypothesis.far_offset` computes the offset.
-    """
-
-    offset: Floats
-
-    def outside(self, coef: Floats, intercept: float) -> tuple[Floats, float]:
-        """Return w and b = b' - offset.w for the unknowns w and b'."""
-        return coef, float(intercept) - float(self.offset @ coef)
+Outside = Callable[[Floats, float], tuple[Floats, float]]  # from the unknowns of the method to (w, b)
 
 
-@dataclass(frozen=True)
-class RowSpace:
-    """Coordinates of wide data (d > n) in the row space, which make the Newton system small.
+def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[Outside, Any]:
+    """Choose coordinates for (w, b) with a small Newton system.
 
-    A pivoted Cholesky factorization X X' = Z Z' of rank r chooses r rows of X, the pivots, that span the row
-    space. The optimal w is a combination X[pivots]'c of these rows. The unknown is v = Z[pivots]'c, which has
-    r <= n entries; w has d. Scores and norm are the same: X w = Z v and ||w|| = ||v||.
-    """
+    They keep scores and norm. Wide data (d > n) have coordinates in the row space: a pivoted Cholesky
+    factorization X X' = Z Z' of rank r chooses r rows of X, the pivots, that span the row space. The optimal
+    w is a combination X[pivots]'c of these rows. The unknown is v = Z[pivots]'c, which has r <= n entries,
+    with X w = Z v and ||w|| = ||v||. Other data keep w. If the columns of X are far from 0, an offset is
+    subtracted (`nerm.model.hypothesis.far_offset`), and the unknown intercept is b + offset.w. If `axes`, the
+    unknowns stay the coefficients, because the problem has norms of coefficients or of groups.
 
-    X: Any
-    factor: Factor
-
-    def outside(self, coef: Floats, intercept: float) -> tuple[Floats, float]:
-        """Return w = X[pivots]'c, (d,), and b for the unknowns v and b."""
-        return np.asarray(self.X[self.factor.pivots].T @ self.factor.expansion(coef)), float(intercept)
-
-
-Coordinates = Given | RowSpace  # changes of variables that keep scores and norm
-
-
-def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[Coordinates, Any]:
-    """Choose coordinates for (w, b) with a small Newton system; return them and the features in them.
-
-    If `axes`, the unknowns stay the coefficients, because the problem has norms of coefficients or of groups.
+    Returns
+    -------
+    outside, features
+        A function that returns (w, b) for the unknowns, and the features in these coordinates.
     """
     n, d = X.shape
     if d > n and d >= WIDE and not axes:
         factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), row_squares(X), ROW_SPACE)
-        return RowSpace(X, factor), factor.Z
+        return lambda v, b: (np.asarray(X[factor.pivots].T @ factor.expansion(v)), float(b)), factor.Z
     offset = far_offset(X) if intercept else np.zeros(d)
-    return Given(offset), X - offset if offset.any() else X
+    return lambda w, b: (w, float(b - offset @ w)), X - offset if offset.any() else X
 
 
 def _dense(matrix: Any) -> Floats:

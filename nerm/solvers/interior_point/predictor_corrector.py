@@ -148,10 +148,11 @@ class Outcome:
         return both
 
 
+@dataclass
 class PredictorCorrector:
     """The method on one problem.
 
-    Parameters
+    Attributes
     ----------
     arrays
         The problem.
@@ -165,32 +166,22 @@ class PredictorCorrector:
         Whether the intercept is free.
     deadline
         The time at which the method stops (`nerm.solvers.clock`).
+    eta
+        (K,): the weight of each two-sided term.
+    side_unit
+        (K, 2): the products nu sigma of the sides on the central path at barrier 1.
     """
 
-    def __init__(
-        self,
-        arrays: Arrays,
-        factors: Floats,
-        penalty: Penalty,
-        tuning: Tuning,
-        *,
-        intercept: bool,
-        deadline: float = clock.NEVER,
-    ) -> None:
-        self.arrays = arrays
-        self.factors = factors
-        self.penalty = penalty
-        self.tuning = tuning
-        self.intercept = intercept
-        self.deadline = deadline
-        self.lam = penalty.lam
-        self.eta = arrays.of_terms(factors)
-        self.side_unit = tuning.side_barrier * arrays.sides(factors * arrays.mass)
+    arrays: Arrays
+    factors: Floats
+    penalty: Penalty
+    tuning: Tuning
+    intercept: bool
+    deadline: float = clock.NEVER
 
-    def on(self, arrays: Arrays) -> PredictorCorrector:
-        """Return the method on a condensed problem."""
-        free = {"intercept": self.intercept, "deadline": self.deadline}
-        return PredictorCorrector(arrays, self.factors, self.penalty, self.tuning, **free)  # type: ignore[arg-type]
+    def __post_init__(self) -> None:
+        self.eta = self.arrays.of_terms(self.factors)
+        self.side_unit = self.tuning.side_barrier * self.arrays.sides(self.factors * self.arrays.mass)
 
     def block_weights(self, nu: Floats) -> Floats:
         """Return the factor nu_j of each block, (J,).
@@ -212,18 +203,12 @@ class PredictorCorrector:
         sigma = barrier * self.side_unit / nu
         return State(here.coef.copy(), here.intercept, here.scores, nu, sigma, duals, norms)
 
-    def scores(self, coef: Floats, intercept: float) -> Floats:
-        """Return X w + b, (n,)."""
-        if not coef.any():
-            return np.full(self.arrays.n_rows, intercept)
-        return self.arrays.features.times(coef) + intercept
-
     def evaluate(self, coef: Floats, intercept: float, scores: Floats | None = None) -> Outcome:
         """Return the outcome of a hypothesis: its scores, block values and primal value.
 
         The scores, (n,), are computed if they are not given.
         """
-        scores = self.scores(coef, intercept) if scores is None else scores
+        scores = self.arrays.features.times(coef) + intercept if scores is None else scores
         values = self.arrays.values(scores, coef, intercept)
         primal = primal_value(self.arrays, values, self.factors, self.penalty.value(coef))
         return Outcome(coef, intercept, scores, values, primal)
@@ -400,7 +385,7 @@ class PredictorCorrector:
         gram = arrays.features.gram(lin.density)
         state.norms.add_to(gram)
         ratio = (state.sigma / state.nu).sum(axis=1)
-        system = NewtonSystem(gram, lin.columns[:, 2:], self.lam, ratio, intercept=self.intercept)
+        system = NewtonSystem(gram, lin.columns[:, 2:], self.penalty.lam, ratio, intercept=self.intercept)
         base = -lin.columns[:, 0]
         base[:-1] -= self.penalty.times(state.coef) + state.norms.gradient
 

@@ -61,9 +61,9 @@ def test_singular_newton_system_is_solved_with_jitter_or_refused():
 def test_coordinates_keep_scores_and_norm(shape):
     rng = np.random.default_rng(1)
     X = rng.normal(size=shape) + 100.0
-    coordinates, Z = choose_coordinates(X, intercept=shape[0] > shape[1])
+    outside, Z = choose_coordinates(X, intercept=shape[0] > shape[1])
     z = rng.normal(size=Z.shape[1])
-    coef, intercept = coordinates.outside(z, 0.5)
+    coef, intercept = outside(z, 0.5)
     np.testing.assert_allclose(X @ coef + intercept, Z @ z + 0.5, rtol=1e-6, atol=1e-6)
     assert np.linalg.norm(coef) == pytest.approx(np.linalg.norm(z), rel=1e-6)
 
