@@ -53,11 +53,14 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
     task, fixed = point.task, nerm.report.fixed
     lines = []
     if task.numbers is not None:
-        lines = [[words, f"{point.measures[n]:.4g}", _span(point, n)] for n, words in OF_NUMBERS.items()]
+        lines = [
+            [words, f"{point.measures[n]:.4g}", interval(point.intervals.get(n), task)]
+            for n, words in OF_NUMBERS.items()
+        ]
     for name, metric in nerm.metrics.METRICS.items() if task.numbers is None else ():
         note = f" ({metric.note})" if metric.note not in ("", metric.words) else ""
         value = point.undefined.get(name) or fixed(point.measures[name], 4)
-        lines.append([metric.words + note, value, _span(point, name)])
+        lines.append([metric.words + note, value, interval(point.intervals.get(name), task)])
     title = f"{task.asked} by {task.viewpoint.column}: {rows}; {_compared(task)}"
     tables = [make_table(title, ["measure", "value", "95 % interval"], lines)]
     columns = ["group", "rows", task.asked, "decided so", "true positive", "false positive", "accuracy"]
@@ -65,7 +68,7 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
         columns = ["group", "rows", f"mean {task.asked}", "mean prediction", "mean error"]
     lines = []
     for g in point.groups:
-        rates = [f"{_number(task, r)}\n{interval(g.intervals[n], task)}" for n, r in g.rates.items()]
+        rates = [f"{_number(task, r)}\n{interval(g.intervals[n], task, 2)}" for n, r in g.rates.items()]
         lines.append([g.name, f"{g.rows:,}" + few(g.few), *rates])
     what = "Rates" if task.numbers is None else "Means"
     tables.append(make_table(f"{what} by group, with 95 % intervals", columns, lines))
@@ -109,14 +112,9 @@ def _compared(task: nerm.tables.TableTask) -> str:
     return "each group is v = +1 once, and the least neutral value is shown"
 
 
-def interval(ends: tuple[float, float] | None, task: nerm.tables.TableTask) -> str:
+def interval(ends: tuple[float, float] | None, task: nerm.tables.TableTask, digits: int = 3) -> str:
     """Format an interval for a table; "" if there is none."""
-    return "" if ends is None else " … ".join(_number(task, end, digits=2) for end in ends)
-
-
-def _span(point: nerm.report.Point, name: str) -> str:
-    """Return the interval of a measure as text."""
-    return interval(point.intervals.get(name), point.task)
+    return "" if ends is None else " … ".join(_number(task, end, digits=digits) for end in ends)
 
 
 def _number(task: nerm.tables.TableTask, value: float, sign: str = "", digits: int = 3) -> str:
@@ -186,7 +184,11 @@ def _front_table(study: nerm.report.Study) -> Any:
     for p in (*study.points, *study.others):
         mark = "→" if p is study.recommended else "×" if p.collapse and p.model else ""
         values = {name: _number(task, p.measures[name]) for name in (*columns, *more)}
-        cells = [*(values[name] for name in columns), _span(p, difference), *(values[name] for name in more)]
+        cells = [
+            *(values[name] for name in columns),
+            interval(p.intervals.get(difference), task, 2),
+            *(values[name] for name in more),
+        ]
         rows.append([f"{mark:1} {p.label}", *cells, p.certified.replace("stationary", "local")])
     heads = ["  model", *columns.values(), "95 % interval", *more.values(), "gap"]
     return make_table(f"{task.asked}, neutral to {task.viewpoint.column}", heads, rows)
