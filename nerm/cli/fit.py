@@ -289,7 +289,7 @@ def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
     aim, value, limit = study.settings.aim, model.classifier.neutrality_, model.level.limit
     text = f"Asked for: {aim.words} of at {'least' if aim.best else 'most'} {limit:g}. Reached: "
     text += f"{value:+.4f} on the training rows, {how}."
-    if abs(value - aim.best) > aim.allowance(limit) + 1e-12:
+    if abs(value - aim.best) > aim.allowance(limit) + 1e-9 * (1 + limit):
         text += " No usable model is within the limit: this is the nearest."
     return in_words(text if promise is None else f"{text} For new rows: {promise}.")
 
