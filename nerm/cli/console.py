@@ -88,8 +88,8 @@ def in_words(text: str) -> str:
     >>> in_words("the calders_verwer_score of new rows")
     'the difference in positive rates of new rows'
     """
-    for name, metric in nerm.metrics.limitable().items():
-        text = text.replace(name, metric.words)
+    for metric in (*nerm.metrics.limitable().values(), nerm.report.fitting.MEAN_DIFFERENCE):
+        text = text.replace(metric.name, metric.words)
     return text
 
 

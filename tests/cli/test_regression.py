@@ -112,3 +112,31 @@ def test_a_limit_above_1_is_refused_for_decisions(nerm, people):
     ran = nerm("fit", people, "--target", "sex", "--viewpoint", "place", "--limit", "5")
     assert ran.code == 2
     assert "--limit must be at most 1 for a classification, not 5" in ran.err
+
+
+@pytest.mark.parametrize("groups", ["fm", "fmx"])
+def test_rows_that_prove_a_promise_do_not_teach_the_coding(monkeypatch, groups):
+    from nerm.estimators.regressor import NeutralRegressor
+    from nerm.report.fitting import Level, Settings, Training
+    from nerm.tables import make_task, survey, table_of
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=900), "sex": rng.choice(list(groups), 900)})
+    frame["pay"] = frame["x"] + rng.normal(size=900)
+    task = survey(make_task(table_of(frame), "pay", "sex"))
+    settings = Settings(measure="mean_difference", loss="squared-error", confidence=0.9)
+    training, taught, promised = Training(task, settings), [], NeutralRegressor._promised
+
+    def spy(self, rows, learned, *more):
+        taught.append(learned)
+        return promised(self, rows, learned, *more)
+
+    monkeypatch.setattr(NeutralRegressor, "_promised", spy)
+    training.fit(Level(limit=9.0))
+    assert np.flatnonzero(training.learned).tolist() == taught[0].tolist()
+
+
+def test_a_promise_for_numbers_that_cannot_be_kept_is_refused_in_words(nerm, people):
+    ran = nerm("fit", people, *ROLES, "--limit", "1", "--confidence", "0.9")
+    assert (ran.code, ran.out) == (5, "")
+    assert "No model has |difference in mean predictions| <= 1 on new rows with probability 0.9" in ran.err
