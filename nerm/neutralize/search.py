@@ -189,8 +189,10 @@ class Search:
         at = table.best(np.inf, usable)  # without the limit
         shifted = scores - table.thresholds[nearest]
         quality = self.quality(shifted)
-        if self.target.keep and not objection and (np.ptp(scores) <= DEFAULTS.tol or quality["auc"] <= 0.5):
+        if self.target.keep and not objection and quality["auc"] <= 0.5:
             objection = "ranks no better than chance"
+        elif self.target.keep and not objection and np.ptp(scores) <= DEFAULTS.tol:
+            objection = "has scores that differ only by rounding"
         # A nonconvex problem need not have reached a stationary point yet.
         solved = status.success or (not solution.problem.is_convex and status is Status.INACCURATE)
         candidate = Candidate(
@@ -315,21 +317,24 @@ class Search:
         """Return a usable candidate between the plain model and one beyond neutrality; None if there is none.
 
         Beyond neutrality the measure has the other sign, or the ranking is no better than chance. The weights
-        of the candidate beyond it are multiplied by factors between 0 and 1.
+        of the nearest convex candidate beyond it are multiplied by factors between 0 and 1. If no candidate
+        is beyond it yet, the largest weights are doubled first.
         """
 
         def beyond(one: Candidate) -> bool:
-            return one.quality["auc"] <= 0.5 or float(one.directions @ self.plain.directions) < 0
+            over = one.quality["auc"] <= 0.5 or float(one.directions @ self.plain.directions) < 0
+            return over or not np.isfinite(one.distance)
 
-        convex = [one for one in self.history.candidates if one.solution.problem.is_convex and beyond(one)]
-        farthest = min(convex, key=lambda one: float(np.abs(one.weights).sum()), default=None)
-        low, high = 0.0, 1.0
-        while farthest is not None and self.left > 0:
-            middle = 0.5 * (low + high)
-            one = self.solve(farthest.surrogate, middle * farthest.weights, tol=self.target.tol)
+        convex = [c for c in self.history.candidates if any(c.etas) and c.solution.problem.is_convex]
+        convex.sort(key=lambda one: float(np.abs(one.weights).sum()))
+        start = next(filter(beyond, convex), convex[-1] if convex else None)
+        low, high = (0.0, 1.0) if start is None or beyond(start) else (1.0, np.inf)
+        while start is not None and self.left > 0:
+            factor = 0.5 * (low + high) if np.isfinite(high) else 2 * low
+            one = self.solve(start.surrogate, factor * start.weights, tol=self.target.tol)
             if one.admissible:
                 return one
-            low, high = (low, middle) if beyond(one) else (middle, high)
+            low, high = (low, factor) if beyond(one) else (factor, high)
         return None
 
     # --- the answer -------------------------------------------------------------------------------------

@@ -63,6 +63,8 @@ def test_classes_within_the_limit_stay_plain():
 
 def test_classes_that_are_predicted_too_rarely_are_refused():
     made, _ = searches(2.0, keep=1.01)
-    with pytest.raises(nerm.NotNeutralError, match=r"often enough .* The closest have 0\."):
+    with pytest.raises(nerm.NotNeutralError, match=r"often enough .* The closest have 0\.") as caught:
         answers(made)
+    assert len(caught.value.best) == 3
+    assert not any(one.reached for one in caught.value.best)
     assert len(answers(searches(2.0, keep=1.0)[0])) == 3  # as often as before is often enough

@@ -354,3 +354,61 @@ def test_comparison_by_weighted_accuracy():
     search = search_for(PLAIN.on(X, y, viewpoint=v), target, weight)
     compare(search)
     np.testing.assert_allclose(search.choice["worth"], search.choice["accuracy"], rtol=1e-12)
+
+
+def test_weights_grow_until_the_ranking_is_beyond_neutrality():
+    """Every feature follows the viewpoint, so the ranking stays the same until the weight is large."""
+    rng = np.random.default_rng(3)
+    v = rng.choice([-1.0, 1.0], 900)
+    X = rng.normal(size=(900, 3)) + 0.3 * v[:, None]
+    y = np.where(X.sum(axis=1) + rng.normal(size=900) > 0, 1.0, -1.0)
+    found = PLAIN.on(X, y, viewpoint=v).neutralize(0.02, surrogate=nerm.Logistic())
+    f = found.solution.training_scores()
+    assert abs(MEASURES["calders_verwer_score"](y, f, v)) <= 0.02
+    assert 0.1 < np.mean(f > 0) < 0.9
+
+
+def test_nearest_model_of_an_impossible_accuracy_is_usable():
+    X, y, v = data(2)
+    limit = {"calders_verwer_score": 0.01, "accuracy": 0.99}
+    with pytest.raises(nerm.NotNeutralError, match=r"it has an accuracy below 0\.99") as caught:
+        PLAIN.on(X, y, viewpoint=v).neutralize(limit, surrogate=nerm.Logistic())
+    f = caught.value.best.solution.training_scores()
+    assert abs(MEASURES["calders_verwer_score"](y, f, v)) <= 0.01
+    assert np.mean((f > 0) == (y > 0)) > 0.6
+    assert "of the limits" in str(caught.value)
+
+
+def test_several_limits_and_their_text():
+    X, y, v = data(2)
+    limit = {"calders_verwer_score": 0.1, "equal_opportunity_difference": 0.1}
+    found = PLAIN.on(X, y, viewpoint=v).neutralize(limit, surrogate=nerm.Logistic())
+    f = found.solution.training_scores()
+    assert all(abs(MEASURES[name](y, f, v)) <= 0.1 for name in limit)
+    assert "equal_opportunity_difference" in repr(found)
+
+
+@pytest.mark.parametrize("n", [400, 6000, 30_000])
+def test_a_group_of_one_row_is_compared_or_left_out_of_the_comparison(n):
+    X, y, v = data(4, n=n)
+    v[:], v[5], y[5] = -1, 1, 1
+    found = PLAIN.on(X, y, viewpoint=v).neutralize(0.3, keep=0.1, tol=1e-4)
+    f = found.solution.training_scores()
+    assert abs(MEASURES["calders_verwer_score"](y, f, v)) <= 0.3
+    assert found.solves <= 40
+
+
+BAD_MEASURES = {
+    "selection_rate_ratio must be between 0 and 1. Got 1.5": (1.5, "selection_rate_ratio"),
+    "accuracy must be between 0 and 1. Got 80": ({"calders_verwer_score": 0.1, "accuracy": 80}, None),
+    "must be a finite number. Got str 'a'": (0.1, lambda y, scores, viewpoint: "a"),
+}
+
+
+@pytest.mark.parametrize("text", BAD_MEASURES)
+def test_bad_limits_of_measures(text):
+    X, y, v = data(n=60)
+    limit, measure = BAD_MEASURES[text]
+    with pytest.raises(InvalidInputError) as caught:
+        PLAIN.on(X, y, viewpoint=v).neutralize(limit, measure or "calders_verwer_score")
+    assert text in str(caught.value)
