@@ -31,6 +31,16 @@ class Tuned:
         One row per solve: lam, eta, value.
     reason : str
         Why the search ended.
+
+    Examples
+    --------
+    >>> import nerm
+    >>> from nerm.experiments import tune
+    >>> X, y = [[1.0], [-1.0], [0.5], [-2.0]], [1, -1, -1, -1]
+    >>> logistic = nerm.Risk(nerm.Logistic())
+    >>> found = tune((logistic + 0.1 * nerm.SquaredL2()).on(X, y), (1.0 * logistic).on(X, y), solves=3)
+    >>> found.value == min(found.trace.value), len(found.trace) <= 3
+    (True, True)
     """
 
     solution: Solution
