@@ -80,8 +80,8 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
         title = f"Differences in {_rates(task)}; the last is the largest between two groups"
         tables.append(make_table(title, ["", "against", "difference", "95 % interval"], lines, left=2))
     if any(g.few for g in point.groups):
-        least = nerm.tables.roles.FEW_ROWS
-        tables.append(f"(few): below {least} rows, so it may be chance; so may the measures above.")
+        worst = "; so may the measures above" if any(d.few for d in point.differences) else ""
+        tables.append(f"(few): below {nerm.tables.roles.FEW_ROWS} rows, so it may be chance{worst}.")
     return tables
 
 
@@ -91,7 +91,7 @@ def impact_table(ratios: Iterable[Mapping[str, Any]]) -> Any:
     for r in ratios:
         shares = [f"{r[name]:.3f}" for name in ("rate", "impact_ratio")]
         lines.append([r["name"], f"{r['rows']:,}{few(r['few'])}", f"{r['selected']:,}", *shares])
-    title = "Impact ratios: the positive rate by the highest one of groups that are not (few)"
+    title = "Impact ratios: the positive rate by the highest one; groups of few rows are no reference"
     return make_table(title, ["group", "rows", "decided so", "rate", "impact ratio"], lines)
 
 

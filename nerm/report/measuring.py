@@ -266,7 +266,7 @@ def impact_ratios(task: TableTask, scores: Floats) -> list[dict[str, Any]]:
     """Return positive rates and impact ratios by group: for each viewpoint, and for all combinations.
 
     The impact ratio of a group is its positive rate divided by the highest one (Local Law 144 of New York)
-    among the groups of at least FEW_ROWS rows, if there are any.
+    among the groups of at least FEW_ROWS rows, if there are two.
     Combinations without rows are left out.
 
     Parameters
@@ -282,7 +282,7 @@ def impact_ratios(task: TableTask, scores: Floats) -> list[dict[str, Any]]:
     for kind in kinds:
         counts = {name: _count(scores > 0, among) for name, among in kind.items() if among.any()}
         enough = [k / n for k, n in counts.values() if n >= FEW_ROWS]
-        highest = max(enough or [k / n for k, n in counts.values()]) or 1.0
+        highest = max(enough if len(enough) > 1 else [k / n for k, n in counts.values()]) or 1.0
         for name, (k, n) in counts.items():
             row = {"name": name, "rows": n, "selected": k, "rate": k / n, "impact_ratio": k / n / highest}
             found.append({**row, "few": n < FEW_ROWS})
