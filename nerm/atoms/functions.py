@@ -305,11 +305,17 @@ class Function:
         """The slopes to the left and to the right of each breakpoint, (K,) each."""
         return self.jet(self.breaks, "left").slope, self.jet(self.breaks, "right").slope
 
-    @property
+    @cached_property
     def kinked(self) -> Bools:
-        """A mask of the breakpoints at which the slope jumps, (K,)."""
+        """A mask of the breakpoints at which the slope jumps, relative to the largest slope there, (K,)."""
         low, high = self.jumps
-        return np.asarray(high - low > KINK * (1 + np.abs(low)))
+        return np.asarray(high - low > KINK * self._steepest)
+
+    @property
+    def _steepest(self) -> float:
+        """The largest finite slope at a breakpoint."""
+        slopes = np.abs(self.jumps)
+        return float(slopes[np.isfinite(slopes)].max(initial=0.0))
 
     @property
     def smoothness(self) -> float:
@@ -321,7 +327,7 @@ class Function:
         """Whether a piecewise quadratic function has no concave piece and no falling slope."""
         low, high = self.jumps
         curved = all(piece.curve >= 0 for piece in self.pieces)  # type: ignore[union-attr]
-        return curved and bool((high >= low - SETTLED * (1 + np.abs(low))).all())
+        return curved and bool((high - low >= -SETTLED * self._steepest).all())
 
     # ---- what follows is for convex functions
 
@@ -350,21 +356,21 @@ class Function:
         constant; of any other function only the jumps are taken. The range of u contains 0 if possible:
         segments below the slope 0 have u in [-height, 0], those above have [0, height].
         """
-        (low, high), kinked = self.jumps, self.kinked
+        (low, high), kinked, parts = self.jumps, self.kinked, list[tuple[float, float, float, float]]()
         ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
-        segments = list[tuple[float, float, float, float]]()
+        origin = float(np.clip(0.0, *self.end_slopes)) if self.is_quadratic else 0.0
+
+        def add_part(a: float, q: float, first: float, last: float) -> None:
+            shift = min(max(origin, first), last)  # the slope of the function at which u of this part is 0
+            parts.append((a + q * shift, q, first - shift, last - shift))
+
         for k, piece in enumerate(self.pieces):
             if self.is_quadratic and piece.most > 0:
                 curve, slope, _, centre = piece  # type: ignore[misc]
                 first, last = (slope + 2 * curve * (ends[k : k + 2] - centre)).tolist()
-                segments.append((centre - slope / (2 * curve), 1 / (2 * curve), first, last))
+                add_part(centre - slope / (2 * curve), 1 / (2 * curve), first, last)
             if k < len(low) and kinked[k]:
-                segments.append((float(self.breaks[k]), 0.0, float(low[k]), float(high[k])))
-        origin = float(np.clip(0.0, *self.end_slopes)) if self.is_quadratic else 0.0
-        parts = list[tuple[float, float, float, float]]()
-        for a, q, first, last in segments:
-            shift = min(max(origin, first), last)  # the slope of the function at which u of this part is 0
-            parts.append((a + q * shift, q, first - shift, last - shift))
+                add_part(float(self.breaks[k]), 0.0, float(low[k]), float(high[k]))
         if origin or (self.is_quadratic and not parts):  # all slopes have the same sign: a linear part
             parts.append((0.0, 0.0, origin, origin))
         return parts
@@ -445,8 +451,7 @@ class Function:
         """Return the conjugate at slopes u, attained in piece k near m, or slightly more.
 
         u m - phi(m) at any m is too small. So the maximizer is enclosed in [m1, m2], and the value at which
-        the tangents at m1 and m2 meet is returned: an upper bound whose error is of second order. The errors
-        of secants are added.
+        the tangents at m1 and m2 meet is returned: an upper bound whose error is of second order.
         """
         ends, piece = np.concatenate([[-np.inf], self.breaks, [np.inf]])[k : k + 2], self.pieces[k]
         width = NARROW * (1 + np.abs(m))
@@ -467,8 +472,9 @@ class Function:
         end = np.copysign(FARTHEST, m)
         far, near = (u * at - self.jet(at).value for at in (end, 0.5 * end))
         limit = np.where(far - near > 1e-6 * (1 + np.abs(far)), np.inf, np.maximum(far, near))
-        secants = (one.curvature + two.curvature) * (self.step * np.maximum(1.0, np.abs(m))) ** 2
-        return np.where(width < FARTHEST, found + secants, limit)
+        if self.step:  # the errors of the secants
+            found = found + (one.curvature + two.curvature) * (self.step * np.maximum(1.0, np.abs(m))) ** 2
+        return np.where(width < FARTHEST, found, limit)
 
     @np.errstate(all="ignore")
     def prox(self, z: Floats, step: float) -> Floats:

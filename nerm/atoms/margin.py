@@ -204,10 +204,14 @@ class MarginFunction(ABC):
         unbounded = low > 0 or high < 0
         quadratic = None
         if f.is_quadratic and len(f.hinges) == 1:
-            a, q, _, _ = f.hinges[0]
-            u = np.clip(np.zeros(1), low, high)
-            difference = f.conjugate(u) - a * u - 0.5 * q * u**2
-            quadratic = (a, q) if abs(difference[0]) <= SETTLED * (1 + abs(a * u[0])) else None
+            a, q, *ends = f.hinges[0]
+            u, height = (
+                np.clip(np.zeros(1), low, high),
+                max(abs(end) for end in (0.0, *ends) if np.isfinite(end)),
+            )
+            star = f.conjugate(u)
+            size = np.abs(star) + abs(a) * height + q * height**2 + (a**2 / q if q else 0.0)
+            quadratic = (a, q) if abs(star - a * u - 0.5 * q * u**2) <= SETTLED * size else None
         return Facts(
             at_zero=float(f.jet(np.zeros(1)).value[0]),
             slopes=(low, high),

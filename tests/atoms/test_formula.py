@@ -295,6 +295,15 @@ def test_rules_for_less_usual_atoms(formula):
     np.testing.assert_allclose(atom.value(m), evaluated(formula, m), rtol=1e-12, atol=1e-12)
 
 
+def test_tiny_functions_keep_their_kinks_and_constants():
+    tiny = nerm.margin_function(lambda m: 1e-10 * cp.abs(m - 1))
+    assert (tiny.facts.kinks, tiny.facts.quadratic) == ((1.0,), (1.0, 0.0))
+    raised = nerm.margin_function(lambda m: 1e-12 * (cp.pos(1 - m) + 0.05))
+    assert raised.facts.quadratic is None
+    with pytest.raises(nerm.InvalidInputError, match="must be convex"):
+        nerm.margin_function(lambda m: -1e-14 * cp.abs(m))
+
+
 @pytest.mark.parametrize("constant", [7.0, -0.5])
 def test_a_hinge_and_a_constant_is_solved_as_a_hinge(constant):
     atom = nerm.margin_function(lambda m: cp.pos(1 - m) + constant, name="raised")
