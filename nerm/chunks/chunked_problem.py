@@ -237,7 +237,7 @@ class ChunkedProblem:
         kink.
         """
         bytes_of_rows = self.n * row_bytes(self.sample.hypothesis.X)
-        if not state.keeps_all and 2 * bytes_of_rows <= self.chunks.memory:
+        if not state.keeps_all and 3 * bytes_of_rows <= self.chunks.memory:
             return replace(state, keeps_all=True, gap=np.inf)
         hessians = 8 * len(self.sample.blocks) * self.sample.hypothesis.size**2
         fits = 3 * hessians <= self.chunks.limit or not self.is_straight

@@ -2,8 +2,8 @@
 
 The rows may not fit into memory, or be on a dask cluster. They come in pieces (`nerm.chunks.pieces`). On a
 cluster a pass is one task per piece and a tree of sums. Only sums and the rows near a kink are sent over the
-network. Tasks have no side effects, so if a worker dies, only its pieces are computed again. dask's dashboard
-shows the tasks by name.
+network, or all rows if they are solved together. Tasks have no side effects, so if a worker dies, only its
+pieces are computed again. dask's dashboard shows the tasks by name.
 """
 
 from __future__ import annotations
