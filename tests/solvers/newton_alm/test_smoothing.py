@@ -12,7 +12,7 @@ ATOMS = [nerm.Hinge(), nerm.Pinball(0.5), nerm.SmoothHinge(0.3), nerm.SquaredHin
 
 def one_block(atom, margins):
     n = len(margins)
-    return Blocks([Block(atom, np.ones(n), np.ones(n), 0, 0)], np.ones(1))
+    return Blocks([Block(atom, np.ones(n), np.ones(n), 0, 0)], np.ones(1), np.ones(1))
 
 
 @pytest.mark.parametrize("atom", ATOMS, ids=repr)
@@ -54,5 +54,5 @@ def test_smoothed_rows_at_a_kink_leave_their_bounds():
 
 def test_rows_without_weight_have_no_target():
     block = Block(nerm.Exponential(), np.array([1.0, 0.0]), np.array([1.0, 1.0]), 0, 0)
-    blocks = Blocks([block], np.ones(1))
+    blocks = Blocks([block], np.ones(1), np.ones(1))
     assert np.isfinite(blocks.values(np.array([0.0, -1e4]))).all()
