@@ -14,21 +14,14 @@ are chosen again: also those that crossed a kink. In the end all rows are taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nerm.model.blocks import Block
 from nerm.solvers import clock
 from nerm.solvers.interior_point import passes
 from nerm.solvers.interior_point.arrays import Arrays, fours, is_balanced
-from nerm.solvers.interior_point.predictor_corrector import (
-    OVERFLOW,
-    Outcome,
-    PredictorCorrector,
-    Tuning,
-)
+from nerm.solvers.interior_point.predictor_corrector import Outcome, PredictorCorrector, Tuning
 from nerm.typing import Floats, Ints
 
 
@@ -199,16 +192,9 @@ class WarmStart:
     def __init__(self, tuning: Tuning) -> None:
         self._tuning = tuning
         self._solutions = list[tuple[Floats, Outcome]]()  # the logarithms of the weights, and the solution
-        self._blocks = tuple[Block, ...]()
         self._score_error = tuning.warm_error
 
-    def keep(
-        self,
-        method: PredictorCorrector,
-        blocks: Sequence[Block],
-        solution: Outcome,
-        start: Start | None = None,
-    ) -> None:
+    def keep(self, method: PredictorCorrector, solution: Outcome, start: Start | None = None) -> None:
         """Keep a solution, and the error of the scores of the start that led to it."""
         self._score_error = self._tuning.warm_error
         if start is not None:
@@ -216,14 +202,13 @@ class WarmStart:
             self._score_error = max(error, self._tuning.least_error)
         kept = replace(solution, u=None, state=None)  # they need much memory, and the next start not at all
         self._solutions = [*self._solutions[-1:], (log_weights(method), kept)]
-        self._blocks = tuple(blocks)
 
-    def start(self, method: PredictorCorrector, blocks: Sequence[Block]) -> Start | None:
+    def start(self, method: PredictorCorrector) -> Start | None:
         """Return a start for the next problem, or None for a cold start.
 
         The start is the last solution, or the line through the last two, if that has a lower primal value.
-        Return None if there is no solution yet, if a weight has changed much, or if the blocks have changed
-        and f = 0 has a lower primal value.
+        Return None if there is no solution yet, if a weight has changed much, or if f = 0 has a lower primal
+        value.
         """
         if not self._solutions:
             return None
@@ -231,9 +216,7 @@ class WarmStart:
         if weights.shape == before.shape and np.abs(weights - before).max() > self._tuning.farthest:
             return None
         here = method.evaluate(last.coef, last.intercept, last.scores)
-        if here.primal >= OVERFLOW:
-            return None
-        if self._blocks != tuple(blocks) and here.primal >= method.evaluate(0.0 * last.coef, 0.0).primal:
+        if not here.primal <= method.evaluate(0.0 * last.coef, 0.0, 0.0 * last.scores).primal:
             return None
         ahead = self._ahead(method, weights)
         here = ahead if ahead is not None and ahead.primal < here.primal else here

@@ -161,7 +161,7 @@ class Engine(Session):
     def _solve(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
         """Try a warm start with half of the iterations `limit`, then a cold start."""
         outcome = None
-        warm = self._warm.start(method, self.blocks)
+        warm = self._warm.start(method)
         if warm is not None:
             outcome = minimise(method, warm, tol, -(-limit // 2))
         if outcome is None or not (outcome.converged or clock.is_up(method.deadline)):
@@ -169,7 +169,7 @@ class Engine(Session):
             spent = 0 if outcome is None else outcome.iterations
             cold = minimise(method, Start(zero, self.tuning.cold_error), tol, limit - spent)
             outcome = cold if outcome is None else outcome.then(cold, tol)
-        self._warm.keep(method, self.blocks, outcome, warm)
+        self._warm.keep(method, outcome, warm)
         return outcome
 
     def _answer(self, method: PredictorCorrector, outcome: Outcome, started: float) -> Answer:

@@ -112,8 +112,8 @@ class Outcome:
         The number of iterations, and whether the relative gap is at most the tolerance.
     state
         The last iterate, from which a run can go on.
-    score_error, barrier
-        The expected mean error of the scores and the barrier of the last step, if a run stopped early.
+    score_error
+        The expected mean error of the scores, if a run stopped early.
     """
 
     coef: Floats
@@ -129,7 +129,6 @@ class Outcome:
     converged: bool = False
     state: State | None = None
     score_error: float | None = None
-    barrier: float = 0.0
 
     def gap_within(self, tol: float) -> bool:
         """Return whether the relative gap (n P - n D) / `|n P|` is at most tol."""
@@ -272,7 +271,6 @@ class PredictorCorrector:
                 break
             if move < settled and move < previous_move < np.inf:
                 best.iterations += 1
-                best.barrier = barrier
                 best.score_error = tuning.error_per_move * max(move, barrier)
                 break
         return best
