@@ -284,7 +284,7 @@ class Function:
         if len(self.pieces) == 1:
             return self.pieces[0].jet(m)
         place, out = np.searchsorted(self.breaks, m, side), np.empty((3, *np.shape(m)))
-        for k in np.unique(place).tolist():
+        for k in np.flatnonzero(np.bincount(np.ravel(place))).tolist():
             here = place == k
             out[:, here] = self.pieces[k].jet(m[here])
         return Jet(*out)
@@ -431,7 +431,7 @@ class Function:
         """Return phi*(u) = sup_m u m - phi(m), or slightly more; +inf outside of `end_slopes`."""
         low, high = self.end_slopes
         place, found = self._place(u, 0.0, 1.0), np.full(np.shape(u), np.inf)
-        for k in np.unique(place).tolist():
+        for k in np.flatnonzero(np.bincount(np.ravel(place))).tolist():
             here, piece = (place == k) & (low <= u) & (u <= high), self.pieces[k // 2]
             slopes = u[here]
             if k % 2 or isinstance(piece, Quadratic):
@@ -480,7 +480,7 @@ class Function:
     def prox(self, z: Floats, step: float) -> Floats:
         """Return argmin_m  step phi(m) + (m - z)^2 / 2, in the shape of z."""
         place, m = self._place(z, 1.0, step), np.array(z)
-        for k in np.unique(place).tolist():
+        for k in np.flatnonzero(np.bincount(np.ravel(place))).tolist():
             m[place == k] = self._root(k, z[place == k], 1.0, step)
         return m
 
