@@ -109,18 +109,8 @@ def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float) -> 
 
 
 #: The options that a regression does not have.
-OF_DECISIONS = (
-    "measure",
-    "eta",
-    "etas",
-    "surrogate",
-    "weights",
-    "class_weight",
-    "methods",
-    "nearest",
-    "head",
-)
-OF_REPORTS = ("report", "figure", "bounds", "proof", "delta", "prediction", "model", "threshold")
+OF_DECISIONS = ("measure", "eta", "etas", "surrogate", "weights", "class_weight", "methods", "nearest")
+OF_REPORTS = ("report", "figure", "bounds", "proof", "delta", "prediction", "model", "threshold", "head")
 SHARES = (0.5, 0.2, 0.1)  # limits of a regression, in standard deviations of the target
 LIMIT_HELP = f"How large the measure may be on the training rows.  [default: {COMMAND_LINE.limit:g}]"
 PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
