@@ -274,7 +274,8 @@ class Solution:
         ----------
         rows : indices or mask
             The rows to delete. The objective keeps its mean form: every sum is divided by the number of the
-            other rows, and neutrality weights with a name are computed again.
+            other rows, and neutrality weights with a name are computed again. The weights of its terms, the
+            coding of labels and viewpoints, and the parameters of a kernel do not change.
         steps : int
             At most this number of Newton steps make the bounds tighter; 0 only evaluates the unchanged model.
 

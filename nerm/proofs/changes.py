@@ -57,7 +57,7 @@ from nerm.certify.multipliers import Multipliers, multipliers_at
 from nerm.certify.solution import Answer, Solution, Stats, certify_answer
 from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
 from nerm.model.bind import bind
-from nerm.model.blocks import EPS, scaled_weights, term_weights, weighted_duals
+from nerm.model.blocks import EPS, scaled_weights, sum_error, term_weights, weighted_duals
 from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
 from nerm.model.kernels import Linear
@@ -135,29 +135,29 @@ class ChangeBound:
         X are rows, by default those of the problem.
         """
         hypothesis, (a, low, high) = self.problem.hypothesis, self._level
+        kernel = hypothesis.kernel if isinstance(hypothesis, KernelHypothesis) else Linear()
         if X is None:
-            middle, level, norms = (
-                hypothesis.scores(self.centre),
-                hypothesis.scores(a),
-                hypothesis.squared_row_norms(),
-            )
+            middle, level = hypothesis.scores(self.centre), hypothesis.scores(a)
+            norms = hypothesis.squared_row_norms()
+        elif kernel.name == "precomputed":
+            must = "bounds for new rows need k(x, x), which a precomputed kernel does not have"
+            raise UnsupportedProblemError(must, "new rows", "Call scores() for the training rows")
         else:
-            kernel = hypothesis.kernel if isinstance(hypothesis, KernelHypothesis) else Linear()
-            if kernel.name == "precomputed":
-                must = "bounds for new rows need k(x, x), which a precomputed kernel does not have"
-                raise UnsupportedProblemError(must, "new rows", "Call scores() for the training rows")
             middle, level = (hypothesis.decision_function(X, one, 0.0) for one in (self.centre, a))
             norms = kernel.diagonal(as_matrix(X))
-        square = hypothesis.squared_norm(a)
-        spread = norms - 2 * level + square
-        spread = np.sqrt(np.maximum(spread, 0.0) + 8 * EPS * (norms + square))
-        middle = middle - float(self.centre @ (hypothesis.scores(a) if self.problem.is_kernel else a))
-        return middle + low - self.radius * spread, middle + high + self.radius * spread
+        if not np.isfinite(self.radius):
+            return np.full(len(norms), -np.inf), np.full(len(norms), np.inf)
+        square, rounding = hypothesis.squared_norm(a), 4 * hypothesis.rounding
+        shift = float(self.centre @ (hypothesis.scores(a) if self.problem.is_kernel else a))
+        spread = np.sqrt(np.maximum(norms - 2 * level + square, 0.0) + rounding * (norms + square))
+        width = self.radius * spread + rounding * (np.abs(middle) + abs(shift))
+        return middle - shift + low - width, middle - shift + high + width
 
     def decisions(self, X: Any = None) -> int:
         """Return a bound on the number of predictions for X that differ between the two models.
 
-        By default X are the rows of the problem. A threshold of the solution applies to both models.
+        By default X are the rows of the problem. A threshold of the solution applies to both models. For a
+        regression it bounds how many scores change their sign.
         """
         low, high = (one - self.solution.threshold for one in self.scores(X))
         if X is None:
@@ -180,6 +180,8 @@ class ChangeBound:
             return weighted_duals(problem, multipliers_at(problem.blocks, scores + delta), thetas)
 
         delta, nothing = float(np.sqrt(self.gap + error)), (np.zeros(hypothesis.size), -np.inf, np.inf)
+        if not np.isfinite(self.radius):
+            return nothing
         for _ in range(4):  # the best delta balances the gap and the curvature along b
             up, down = slopes(delta), slopes(-delta)
             difference = float(np.sum(down - up))
@@ -428,12 +430,12 @@ def leave_one_out(solution: Solution) -> LeaveOneOut:
     own, along, rest = ((1 - share) * one[k, i] + share * one[k + 1, i] for one in (c, products, others))
     size = (1 - share) ** 2 * squares[k] + share**2 * squares[k + 1] + own**2 * norms
     cross = 2 * share * (1 - share) * crossed[k] - 2 * own * along
-    gap = np.maximum(value + rest + ((1 + 16 * EPS) * size + cross) / (2 * mu * N), error)
+    gap = np.maximum(value + rest + ((1 + 8 * sum_error(n)) * size + cross) / (2 * mu * N), error)
     found = np.where((share >= 0) & (share <= 1), np.sqrt(2 * gap / (mu * N)), np.inf)
     low, high = scores - found * np.sqrt(norms), scores + found * np.sqrt(norms)
     if problem.intercept:
         size = squares[:, None] + m**2 * norms
-        least = -others - ((1 + 16 * EPS) * size - 2 * m * products) / (2 * mu * N) - value
+        least = -others - ((1 + 8 * sum_error(n)) * size - 2 * m * products) / (2 * mu * N) - value
         ends = np.divide(least, M, where=M != 0, out=0.0 * M)
         low = np.max(np.where(M > 0, ends, -np.inf), axis=0)
         high = np.min(np.where(M < 0, ends, np.inf), axis=0)

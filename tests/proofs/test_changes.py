@@ -212,3 +212,11 @@ def test_leave_one_out_is_tight_without_a_tie_and_says_what_it_needs():
     named = (risk + nerm.Neutrality(nerm.Logistic(), weights="balanced")).on(X, y, viewpoint=v).solve()
     with pytest.raises(nerm.UnsupportedProblemError, match="uniform weights and no constraints"):
         named.leave_one_out()
+
+
+def test_nothing_is_claimed_about_a_row_of_zeros_without_a_squared_norm():
+    X, y, _, _ = rows(3, 60)
+    X[:5] = 0.0
+    bound = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on(X, y).solve().without([0], steps=0)
+    assert (bound.scores()[1] == np.inf).all()
+    assert bound.decisions() == bound.decisions(X) == 60
