@@ -69,9 +69,9 @@ class Linearization:
         for j, (block, weights) in enumerate(zip(problem.blocks, self.weights, strict=True)):
             self._classify(j, block, weights)
         self.density[self.active] = 0.0
-        self.score_gradient = sum(
-            w * b.targets * s for w, b, s in zip(self.weights, problem.blocks, self.slopes, strict=True)
-        )
+        parts = zip(self.weights, problem.blocks, self.slopes, strict=True)
+        self.gradients = [w * block.targets * slope for w, block, slope in parts]
+        self.score_gradient = sum(self.gradients)
         self._ties()
         self._regularize()
 
@@ -363,34 +363,34 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
     if not total.get(parameter, 1.0) > 0:
         must = f"a derivative by {parameter} needs a positive weight"
         raise InvalidInputError(must, "0", f"Solve at a small {parameter} instead")
-    gradients = [w * b.targets * s for w, b, s in zip(system.weights, blocks, system.slopes, strict=True)]
-    every, factors = np.ones(n, dtype=bool), shares(blocks, at.thetas)
     own = np.zeros((len(problem.objective.terms), 1))  # the derivatives at a fixed hypothesis
-    r, s = None, None
+    r, s = np.zeros((len(system.tied), 1)), None
     if parameter == "lam":
         g = np.append(system.gradient, np.zeros(int(problem.intercept)))[:, None] / total["lam"]
     elif parameter == "eta":
-        neutral = sum(part for part, kind in zip(gradients, kinds, strict=True) if kind == "neutrality")
+        neutral = sum(
+            part for part, kind in zip(system.gradients, kinds, strict=True) if kind == "neutrality"
+        )
         g = system.adjoint(np.where(system.active, 0.0, neutral))[:, None] / total["eta"]
     else:
-        slope, own, is_y = np.zeros(n), np.zeros((len(own), n)), parameter == "y"
-        for j, block in enumerate(blocks):
-            term = problem.objective.terms[block.term]
-            if isinstance(term.term, Risk) and is_y:
-                own[block.term] = block.weights * system.slopes[j] / problem.divisor
-            elif isinstance(term.term, Risk):
-                costs = term.term.row_weights(problem.y, np.ones(n))
-                slope += np.where(system.active, 0.0, term.weight * costs * block.targets * system.slopes[j])
+        slope, own, r = np.zeros(n), np.zeros((len(own), n)), np.zeros((len(r), n))
+        for block, slopes in zip(blocks, system.slopes, strict=True):
+            weighted = problem.objective.terms[block.term]
+            if parameter == "y" and block.atom.of_residual:
+                own[block.term] = block.weights * slopes / problem.divisor
+            elif isinstance(weighted.term, Risk):
+                costs = weighted.term.row_weights(problem.y, np.ones(n))
+                slope += weighted.weight * costs * block.targets * slopes
                 own[block.term] = costs * block.atom.value(block.margins(system.scores)) / problem.divisor
-        if is_y:
-            slope = np.where(system.active, 0.0, -system.residual_density)
+        if parameter == "y":
+            slope = -system.residual_density
             r, s = system.moved_by_y()
-        g = system.rows(every).T * slope / problem.divisor
-    dz, dtheta, residual = system.solve(g, np.zeros((len(system.tied), g.shape[1])) if r is None else r, s)
+        g = system.rows(slice(None)).T * np.where(system.active, 0.0, slope) / problem.divisor
+    dz, dtheta, residual = system.solve(g, r, s)
     system.check(dz, dtheta, g)
     coef, intercept = system.hypothesis(dz)
     terms = own.copy()
-    for factor, block, slopes in zip(factors, blocks, system.slopes, strict=True):
+    for factor, block, slopes in zip(shares(blocks, at.thetas), blocks, system.slopes, strict=True):
         if factor:
             terms[block.term] += factor * system.adjoint(block.weights * block.targets * slopes) @ dz
     for k, weighted in enumerate(problem.objective.terms):
