@@ -23,13 +23,13 @@ def proof(study: Study, tol: float = 0.02) -> str:
     problem = settings.objective().on(X, task.y, viewpoint=task.v, kernel=kernel, sample_weight=weight)
     front, kind = problem.frontier(tol), "linear" if linear else settings.kernel
     (low, _), (high, plain) = front.inner[[0, -1]]
-    half = _up(0.5 * (low + high))
+    half, weighted = _up(0.5 * (low + high)), "" if (weight == 1).all() else ", rows weighted by class"
     found = front.find(neutrality=float(half)).objective
     text = (
         f"Proof, from {len(front.solutions)} certified solves on {len(task):,} training rows: let P be the "
         f"regularised risk and C the relaxed neutrality risk of {problem.objective!r} for "
-        f"{task.viewpoint.group(1)} against {task.viewpoint.group(-1)}. No {kind} model of the coded columns "
-        f"has C below {_down(front.floor)}. Every one with C at most {half} has P of at least "
+        f"{task.viewpoint.group(1)} against {task.viewpoint.group(-1)}{weighted}. No {kind} model of the "
+        f"coded columns has C below {_down(front.floor)}. Every one with C at most {half} has P of at least "
         f"{_down(float(front.outer(float(half))))}, and one with at most this C and P of at most "
         f"{_up(found.risk + found.regularization)} is known. Without a limit on C the least P is between "
         f"{_down(float(front.bounds[0]))} and {_up(plain)}."
