@@ -87,6 +87,8 @@ def tune(problem: Problem, validation: Problem, *, solves: int = 20, tol: float 
         must = "'problem' and 'validation' must be linear with the same columns, the second unregularised"
         raise InvalidInputError(must, f"{problem!r} and {validation!r}", "Bind two such objectives")
     lam, eta = sum(weight for weight, _ in problem.regularizers), float(problem.etas.sum())
+    if not lam > 0:
+        raise InvalidInputError("the search must start at a positive lam", f"{lam:g}", "Pass a larger one")
     names = ["lam", "eta"][: 1 + (eta > 0)]
     start = np.log([lam, eta][: len(names)])
     pool, found, rows = SolverPool(), list[tuple[float, Solution]](), list[dict[str, float]]()

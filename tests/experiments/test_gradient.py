@@ -41,5 +41,7 @@ def test_it_says_what_it_needs():
     problem, held = problems(3)
     with pytest.raises(nerm.InvalidInputError, match="unregularised"):
         tune(problem, problem)
+    with pytest.raises(nerm.InvalidInputError, match="positive lam"):
+        tune(problem.with_regularization(0.0), held)
     few = tune(problem, held, solves=3)
     assert (len(few.trace), few.reason) == (3, "3 solves")
