@@ -24,9 +24,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, Tra
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import cross_val_predict
+from sklearn.model_selection import BaseShuffleSplit, StratifiedShuffleSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import (
     _check_feature_names_in,
     check_array,
@@ -44,6 +45,7 @@ from nerm.viewpoint import Column, resolve_terms
 
 __all__ = ["LeafFeatures", "NeutralHead", "ScoreFeatures", "neutral_head"]
 
+MANY_ROWS = 100_000  # beyond them a head learns from a quarter of the rows, scored by one model of others
 CHANCES = 1e-6  # probabilities are kept this far from 0 and 1 before their logit is taken
 
 
@@ -266,6 +268,16 @@ def cross_fitted(estimator: Any, X: Any, y: Any, cv: Any) -> Floats:
     return _scores_by(estimator, lambda method: cross_val_predict(estimator, X, y, cv=cv, method=method))
 
 
+def held_out_scores(estimator: Any, X: Any, y: Any, splitter: Any) -> tuple[Ints, Floats]:
+    """Score the test rows of a single split by a model fitted on its training rows.
+
+    Return the indices of the scored rows, (m,), and their scores.
+    """
+    ((train, test),) = splitter.split(X, y)
+    model = clone(estimator).fit(_safe_indexing(X, train), y[train])
+    return test, base_scores(model, _safe_indexing(X, test))
+
+
 def check_unseen(model: Any, X: Any, y: Any, scores: Floats) -> None:
     """Raise an error if a fitted classifier with these scores of the rows of X seems fitted on these rows.
 
@@ -327,9 +339,10 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         c(x). By default the columns of X: numbers scaled, categories one-hot. `LeafFeatures(model)` and
         splines of scikit-learn are others.
     cv : int, splitter or "unseen"
-        Folds for the scores of training rows. "unseen" states that the fitted base model was fitted on other
-        rows; then it scores the training rows itself. An error is raised if it fits them much better than its
-        clones do.
+        Folds for the scores of training rows. A shuffle split of scikit-learn with one split is taken as it
+        is: the head learns from its test rows only. "unseen" states that the fitted base model was fitted on
+        other rows; then it scores the training rows itself. An error is raised if it fits them much better
+        than its clones do.
 
     Attributes
     ----------
@@ -364,7 +377,10 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         known, y = is_fitted(self.estimator), column_or_1d(y, warn=True)
         self.base_ = self.estimator if known else clone(self.estimator).fit(X, y)
         self.classes_ = self.base_.classes_
-        if not isinstance(self.cv, str):
+        rows = np.arange(len(y))
+        if isinstance(self.cv, BaseShuffleSplit) and self.cv.get_n_splits() == 1:
+            rows, scores = held_out_scores(self.estimator, X, y, self.cv)
+        elif not isinstance(self.cv, str):
             scores = cross_fitted(self.estimator, X, y, self.cv)
         elif self.cv == "unseen" and known:
             scores = base_scores(self.base_, X)
@@ -375,11 +391,13 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise InvalidInputError(must, got, "Use cv=5")
         self.scaler_ = StandardScaler().fit(scores)
         self.columns_ = self._columns(X).fit(X, y)
-        self._fit_head(X, y, self._matrix(X, scores), viewpoint)
+        self._fit_head(X, y, rows, scores, viewpoint)
         return self
 
-    def _fit_head(self, X: Any, y: Any, matrix: Any, viewpoint: Any) -> None:
+    def _fit_head(self, X: Any, y: Any, rows: Ints, scores: Floats, viewpoint: Any) -> None:
         """Fit the head within the limit on its own columns and, if possible, on the scores of the base model.
+
+        `scores` are the scores of the rows with the indices `rows`, from which the head learns.
 
         The base model may have been fitted on these rows, so its scores differ from the cross-fitted ones. If
         the head exceeds the limit on its scores, heads with smaller limits are fitted, down to about a tenth
@@ -387,22 +405,28 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         than two classes or several neutrality terms only the cross-fitted scores are used.
         """
         plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
-        self.head_ = first = clone(plain).fit(matrix, y, viewpoint=viewpoint)
         terms = resolve_terms(viewpoint, X, len(y))
+        columns = self.columns_.transform(X)
+        matrix = self._matrix(scores, _safe_indexing(columns, rows))
+        views = viewpoint if len(rows) == len(y) else {name: v[rows] for name, v in terms.items()} or None
+        self.head_ = first = clone(plain).fit(matrix, y[rows], viewpoint=views)
         if plain.limit is None or len(self.classes_) > 2 or len(terms) != 1:
             return
         metric, labels = as_metric(plain.measure), np.where(y == self.classes_[1], 1.0, -1.0)
         (v,) = terms.values()
         allowed, share = metric.allowance(plain.limit), 1.0
+        whole = self._matrix(base_scores(self.base_, X), columns)
 
         def distance() -> float:
-            return max(map(abs, metric.parts(labels, self.decision_function(X), v, np.ones(len(y)))))
+            return max(
+                map(abs, metric.parts(labels, self.head_.decision_function(whole), v, np.ones(len(y))))
+            )
 
         with suppress(NotNeutralError):
             while share > 0.1 and distance() > allowed:
                 share *= 0.9 * allowed / distance()
                 tighter = clone(plain).set_params(limit=metric.best + share * (plain.limit - metric.best))
-                self.head_ = tighter.fit(matrix, y, viewpoint=viewpoint)
+                self.head_ = tighter.fit(matrix, y[rows], viewpoint=views)
         if distance() > allowed:
             self.head_ = first
 
@@ -417,24 +441,26 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise InvalidInputError("'columns' must be a transformer or 'input'", repr(self.columns), do)
         return input_columns() if hasattr(X, "iloc") else StandardScaler(with_mean=not sp.issparse(X))
 
-    def _matrix(self, X: Any, scores: Floats) -> Any:
-        """Return the columns of the head: the scaled base scores, then c(x)."""
-        first, rest = self.scaler_.transform(scores), self.columns_.transform(X)
+    def _matrix(self, scores: Floats, rest: Any) -> Any:
+        """Return the columns of the head: the scaled base scores, then the columns c(x)."""
+        first = self.scaler_.transform(scores)
         if sp.issparse(rest):
             return sp.hstack([sp.csr_matrix(first), rest], format="csr")
         return np.hstack([first, np.asarray(rest, dtype=float)])
 
-    def decision_function(self, X: Any) -> Floats:
-        """Return the scores f(x) of the rows of X."""
+    def _transformed(self, X: Any) -> Any:
+        """Return the columns of the head for new rows."""
         check_is_fitted(self, "head_")
         _check_columns(self, X, reset=False)
-        return np.asarray(self.head_.decision_function(self._matrix(X, base_scores(self.base_, X))))
+        return self._matrix(base_scores(self.base_, X), self.columns_.transform(X))
+
+    def decision_function(self, X: Any) -> Floats:
+        """Return the scores f(x) of the rows of X."""
+        return np.asarray(self.head_.decision_function(self._transformed(X)))
 
     def predict(self, X: Any) -> Array:
         """Return the predicted class of each row, (n,)."""
-        check_is_fitted(self, "head_")
-        _check_columns(self, X, reset=False)
-        return np.asarray(self.head_.predict(self._matrix(X, base_scores(self.base_, X))))
+        return np.asarray(self.head_.predict(self._transformed(X)))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -464,7 +490,8 @@ def neutral_head(
     limit : float
         Upper limit on the measure on these rows, by default of the difference of positive rates.
     cv : int, splitter or "unseen", optional
-        As in `NeutralHead`; by default 5 folds, and 2 from 20,000 rows on.
+        As in `NeutralHead`; by default 5 folds, 2 folds from 20,000 rows on, and above 100,000 rows one
+        split: the head learns from a quarter of the rows, scored by a clone that was fitted on others.
     columns
         As in `NeutralHead`.
     **options
@@ -486,5 +513,9 @@ def neutral_head(
         do = "Call its fit(X, y), or use NeutralHead"
         raise InvalidInputError("'model' must be fitted", repr(model), do)
     given = {"loss": "logistic", "surrogate": "hinge", "lam": 1e-4, "limit": limit, **options}
-    folds = (5 if np.shape(X)[0] < 20_000 else 2) if cv is None else cv
+    n, folds = np.shape(X)[0], cv
+    if cv is None:
+        folds = 5 if n < 20_000 else 2
+        if n > MANY_ROWS:  # one smaller fit in place of two, and a smaller head
+            folds = StratifiedShuffleSplit(1, test_size=0.25, train_size=0.4, random_state=0)
     return NeutralHead(model, NERMClassifier(**given), columns, folds).fit(X, y, viewpoint=viewpoint)

@@ -13,8 +13,9 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import SplineTransformer
+from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -183,9 +184,24 @@ def test_a_head_on_seen_scores_would_be_worse():
     model = neutral_head(base, X, y, v, limit=0.1, cv=4)
     weight = abs(model.head_.coef_[0, 0])
     seen = nerm.NERMClassifier(loss="logistic", lam=1e-4, eta=0.0).fit(
-        model._matrix(X, np.where(y == "yes", 13.8, -13.8)[:, None]), y
+        model._matrix(np.where(y == "yes", 13.8, -13.8)[:, None], model.columns_.transform(X)), y
     )
     assert abs(seen.coef_[0, 0]) > 3 * weight
+
+
+def test_one_split_gives_a_head_on_its_test_rows_scored_by_a_model_of_its_training_rows():
+    X, y, v = rows(1200)
+    base = LogisticRegression().fit(X, y)
+    split = StratifiedShuffleSplit(1, test_size=0.25, train_size=0.5, random_state=0)
+    model = neutral_head(base, X, y, v, limit=0.3, cv=split, columns=None)
+    ((train, test),) = split.split(X, y)
+    scores = clone(base).fit(X[train], y[train]).decision_function(X[test])
+    assert model.head_.n_features_in_ == 1
+    by_hand = nerm.NERMClassifier("logistic", surrogate="hinge", lam=1e-4, limit=model.head_.limit)
+    by_hand.fit(StandardScaler().fit_transform(scores[:, None]), y[test], viewpoint=v[test])
+    np.testing.assert_allclose(model.head_.coef_, by_hand.coef_, atol=1e-4)
+    rates = [(model.predict(X)[v == group] == "yes").mean() for group in np.unique(v)]
+    assert abs(np.diff(rates)[0]) <= 0.3  # on all training rows, by the scores of the base model
 
 
 def test_the_viewpoint_does_not_enter_the_features():
