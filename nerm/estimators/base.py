@@ -40,10 +40,11 @@ from nerm.chunks.chunked_problem import bind_chunks
 from nerm.chunks.pieces import lazily
 from nerm.chunks.source import as_chunks
 from nerm.errors import InvalidInputError, NearlyConstantWarning, NotSolvedError
-from nerm.estimators import design
+from nerm.estimators import design, score_limits
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import neutralized, rows_to_learn_from, target_of
+from nerm.metrics import quantile_codes
 from nerm.model import kernels
 from nerm.model.bind import bind
 from nerm.model.expressions import Neutrality, Objective, Risk, viewpoint_of
@@ -282,11 +283,15 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         self
         """
         viewpoint = design.as_viewpoint(viewpoint, sensitive_features)
-        target = target_of(self)
+        on_scores = score_limits.asked_of(self)
+        target = None if on_scores else target_of(self)
         weights = self.weights if isinstance(self.weights, str) else type(self.weights).__name__
         check_known(weights, "'weights'", neutrality_weights.NAMES)
         self._forget()
         if is_lazy(X):
+            if on_scores or self.quantiles is not None:
+                got = f"measure={self.measure!r}, quantiles={self.quantiles!r}"
+                raise InvalidInputError("chunks have no limit on scores", got, "Use rows in memory")
             self._fit_chunks(as_chunks(X, y, viewpoint, sample_weight), target)
         else:
             self._fit_rows(as_pandas(X), y, viewpoint, sample_weight, target)
@@ -297,6 +302,7 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
 
     def _fit_rows(self, X: Any, y: Any, viewpoint: Any, sample_weight: Any, target: Target | None) -> None:
         """Fit on rows in memory; `target` is the limit and the options of the search, if there is a limit."""
+        on_scores = score_limits.asked_of(self)
         self._features = None
         self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
         for name, values in {"y": y, "sample_weight": sample_weight}.items():
@@ -320,7 +326,16 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         if self._pairwise() and sp.issparse(matrix):
             matrix = matrix.toarray()
         s = as_weights(sample_weight, len(labels), "sample_weight")
-        terms = viewpoints.resolve_terms(viewpoint, X, len(labels), s > 0)
+        with warnings.catch_warnings():
+            if on_scores or self.quantiles is not None:  # real viewpoints are centred, or cut into groups
+                warnings.simplefilter("ignore", UserWarning)
+            terms = viewpoints.resolve_terms(viewpoint, X, len(labels), s > 0)
+        if self.quantiles is not None and not on_scores:
+            cut = {
+                name: quantile_codes(v, self.quantiles, s) if len(np.unique(v)) > 2 else v
+                for name, v in terms.items()
+            }
+            terms = viewpoints.resolve_terms(cut, X, len(labels), s > 0)
         self.groups_, places = terms.groups, np.flatnonzero(s > 0)
         self.classes_ = np.unique(labels[places])
         if len(self.classes_) < 2:
@@ -336,8 +351,11 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         self._set_kernel(learning.X, learning.sample_weight, float(learning.sample_weight.sum()))
         positives = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
         found: list[Neutralized] = []
-        if target is None:
-            pool, problem, solutions = SolverPool(self.solver, self.verbose), None, []
+        pool, solutions = SolverPool(self.solver, self.verbose), list[Solution]()
+        if on_scores:
+            solutions = [score_limits.of_classifier(self, learning, pool)]
+        elif target is None:
+            problem = None
             for k in positives:
                 problem = self._problem(rows, k, problem)
                 solutions.append(design.solved(problem, self.tol, pool))
@@ -438,8 +456,11 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
             labels = self.classes_[-len(found) :]
             traces = [one.trace.assign(label=label) for label, one in zip(labels, found, strict=True)]
             self.trace_ = pd.concat(traces, ignore_index=True)
-        self._facts = [self._facts_of(solution, rows) if len(places) else {} for solution in solutions]
-        self.solutions_ = tuple(design.kept(one, weights * len(one.problem.etas)) for one in solutions)
+        if score_limits.asked_of(self):
+            self.solutions_ = tuple(one.without_rows() for one in solutions)
+        else:
+            self._facts = [self._facts_of(solution, rows) if len(places) else {} for solution in solutions]
+            self.solutions_ = tuple(design.kept(one, weights * len(one.problem.etas)) for one in solutions)
         self.collapse_ = self._collapse(rows, solutions, bool(len(places)))
 
     def _collapse(self, rows: TrainingRows, solutions: list[Solution], in_memory: bool) -> str | None:

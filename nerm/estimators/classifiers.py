@@ -32,6 +32,7 @@ class SharedParameters:
     tol: float = DEFAULTS.tol
     limit: Any = None
     measure: Any = DEFAULTS.measure
+    quantiles: Any = None
     confidence: float | None = None
     shift: float = 0.0
     prefer: Any = DEFAULTS.prefer
@@ -84,7 +85,11 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
     measure : str or callable
         The measure that is limited: "calders_verwer_score" (equal positive rates), "neutrality_risk" (C_sgn),
         "equal_opportunity_difference", "equalized_odds_difference" …, or ``(y, scores, viewpoint) -> signed
-        float``.
+        float``. "correlation", "mean_difference" and "ks_distance" are measures of the scores; a limit on one
+        of them is met by a convex constraint, as in `nerm.NeutralRegressor`.
+    quantiles : int or sequence of float, optional
+        Cut each real-valued viewpoint, such as an age, into groups at these quantiles, for instance 4. The
+        measure is then the largest difference between any two groups.
     confidence : float, optional
         Probability with which the measure must be within the limit on *new* rows, for instance 0.95. It is
         proved on a hold-out of the rows given to `fit`; if it cannot be proved, `NoPromiseError` is raised.
@@ -185,7 +190,7 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
         Weight of neutrality: one number, or a dict with one number per viewpoint.
     kernel, gamma, degree, coef0, weights, class_weight, fit_intercept, solver, tol
         As in `NeutralSVC`.
-    limit, measure, confidence, shift, prefer, keep, groups, nearest, verbose
+    limit, measure, quantiles, confidence, shift, prefer, keep, groups, nearest, verbose
         As in `NeutralSVC`.
 
     >>> import numpy as np, nerm

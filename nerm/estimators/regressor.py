@@ -3,31 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.base import RegressorMixin
 
 from nerm import viewpoint as viewpoints
-from nerm.atoms.losses import Identity
 from nerm.certify.solution import Solution
 from nerm.defaults import DEFAULTS
 from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
-from nerm.estimators import design
+from nerm.estimators import design, score_limits
 from nerm.estimators.base import NeutralModel
 from nerm.estimators.design import TrainingRows, as_atom
 from nerm.estimators.limits import TIGHTENED, Promise
-from nerm.metrics import SCORE_METRICS, quantile_codes
-from nerm.model.blocks import limit_values
-from nerm.model.expressions import Neutrality, Objective, Risk
-from nerm.model.problem import Problem
+from nerm.metrics import SCORE_METRICS
 from nerm.solvers.registry import SolverPool
 from nerm.splitting import HOLD_OUT, hold_out
-from nerm.typing import Array, Floats, Ints
+from nerm.typing import Array, Ints
 from nerm.validation import as_nonnegative, as_pandas, as_real, as_weights, check_known
 
 
@@ -157,14 +150,14 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
             terms = viewpoints.resolve_terms(viewpoint, X, len(target), s > 0)
         places = np.flatnonzero(s > 0)
         rows = TrainingRows(matrix, target, terms, s, s, self._pairwise()).at(places)
-        views = {name: _centred(v, rows.sample_weight) for name, v in rows.viewpoints.items()}
+        views = {name: score_limits.centred(v, rows.sample_weight) for name, v in rows.viewpoints.items()}
         rows = replace(rows, viewpoints=views)
         learned = np.arange(len(places))
         if self.limit is not None and not terms:
             must = "'viewpoint' must be given when a limit is"
             raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
         if self.confidence is not None:
-            learned = np.flatnonzero(~hold_out(self._groups(rows), HOLD_OUT, 0))
+            learned = np.flatnonzero(~hold_out(score_limits.groups_of(self, rows), HOLD_OUT, 0))
         learning = rows.at(learned)
         total = float(learning.sample_weight.sum())
         self._set_kernel(learning.X, learning.sample_weight, total)
@@ -174,7 +167,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
             views = viewpoints.Viewpoints(learning.viewpoints)
             solution = design.solved(self._bind(objective, learning, learning.codes, views), self.tol, pool)
         elif self.confidence is None:
-            solution = self._within(learning, as_nonnegative(self.limit, "limit"), pool)
+            solution = score_limits.within(self, learning, as_nonnegative(self.limit, "limit"), pool)
         else:
             solution = self._promised(rows, learned, as_nonnegative(self.limit, "limit"), pool)
         self._keep_solutions(learning, places[learned], [solution])
@@ -186,94 +179,6 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         scores = self._scores(X)[:, 0]
         return np.clip(scores, *self.range_) if hasattr(self, "range_") else scores
 
-    def _groups(self, rows: TrainingRows) -> list[Ints]:
-        """Return the group of each row, one array per viewpoint."""
-        by_name: dict[str, list[Floats]] = {}
-        for name, v in rows.viewpoints.items():
-            by_name.setdefault(name.partition("=")[0], []).append(v)
-        found = []
-        for name, terms in by_name.items():
-            if len(terms) > 1:
-                found.append(np.argmax(np.stack(terms), axis=0))
-            elif len(np.unique(terms[0])) <= 2 and self.quantiles is None:
-                found.append((terms[0] > 0).astype(int))
-            elif self.quantiles is not None:
-                found.append(quantile_codes(terms[0], self.quantiles, rows.sample_weight))
-            else:
-                must = f"a limit on {self.measure} of the real-valued viewpoint {name!r} needs groups"
-                raise InvalidInputError(must, "none", "Pass quantiles=4, or use measure='correlation'")
-        return found
-
-    def _measured(self, rows: TrainingRows, scores: Floats) -> float:
-        """Return the measure of scores with its sign, of the viewpoint where it is largest in size."""
-        views: Any = rows.viewpoints.values() if self.measure == "correlation" else self._groups(rows)
-        values = [SCORE_METRICS[self.measure](scores, v, rows.sample_weight) for v in views]
-        return float(max(values, key=abs))
-
-    def _limited(self, rows: TrainingRows, bound: float) -> Problem:
-        """Return the problem with convex limits: on the covariance, or on all differences of group means."""
-        s, views, weights = rows.sample_weight, dict[str, Floats](), dict[str, Floats]()
-        if self.measure == "correlation":
-            views = {name: v - np.average(v, weights=s) for name, v in rows.viewpoints.items()}
-            weights = dict.fromkeys(views, s)
-        else:
-            for number, codes in enumerate(self._groups(rows)):
-                for one, other in combinations(range(int(codes.max()) + 1), 2):
-                    name = f"{number}: {one}, {other}"
-                    views[name] = np.where(codes == other, 1.0, np.where(codes == one, -1.0, 0.0))
-                    sizes = np.bincount(codes, s)
-                    weights[name] = np.where(views[name] != 0, s * s.sum() / sizes[codes], 0.0)
-        loss, regularizer, _, lam = self._atoms()
-        objective = Risk(loss) + lam * regularizer
-        terms = [Neutrality(Identity(), to=name, weights=weights[name]) for name in views]
-        limited = objective.subject_to(*(term <= bound for term in terms))
-        return self._bind(limited, rows, rows.codes, viewpoints.Viewpoints(views))
-
-    def _within(self, rows: TrainingRows, limit: float, pool: SolverPool) -> Solution:
-        """Return the certified optimum within a limit on the measure of the training rows."""
-        trace = list[dict[str, Any]]()
-
-        def solved(bound: float) -> tuple[Solution, float]:
-            solution = pool.solve(self._limited(rows, bound), self.tol)
-            value = self._measured(rows, solution.training_scores())
-            gap = solution.certificate.relative_gap
-            trace.append({"bound": bound, self.measure: value, "status": str(solution.status), "gap": gap})
-            return solution, value
-
-        if self.measure == "mean_difference":
-            solution, value = solved(limit * (1 - 1e-9))
-        else:
-            solution, value = self._searched(rows, limit, solved)
-        self.trace_, self.neutrality_ = pd.DataFrame(trace), value
-        if abs(value) > limit + 1e-9 * (1 + limit):
-            failed = f"No model within the convex limits reaches |{self.measure}| <= {limit:g}"
-            raise NotNeutralError(failed, f"The closest has {value:.4f}", [("limit", "raise")])
-        return solution
-
-    def _searched(
-        self, rows: TrainingRows, limit: float, solved: Callable[[float], tuple[Solution, float]]
-    ) -> tuple[Solution, float]:
-        """Bisect for a large convex limit whose solution is within the limit on the measure."""
-        limited = self._limited(rows, 0.0)
-        plain = replace(limited, objective=Objective(limited.objective.terms), blocks=limited.blocks[:1])
-        scores = SolverPool(self.solver, self.verbose).solve(plain, self.tol).training_scores()
-        high = float(limit_values(limited, scores).max())
-        low = 1e-6 * high  # at 0 a hypothesis would miss the limit by rounding
-        best, value = solved(high)
-        if abs(value) <= limit:
-            return best, value
-        best, value = solved(low)
-        if abs(value) > limit:
-            return best, value
-        while abs(value) < 0.95 * limit and high > 1.01 * low:
-            middle = 0.5 * (low + high)
-            found, measured = solved(middle)
-            if abs(measured) <= limit:
-                best, value, low = found, measured, middle
-            else:
-                high = middle
-        return best, value
-
     def _promised(self, rows: TrainingRows, learned: Ints, limit: float, pool: SolverPool) -> Solution:
         """Return the first solution whose measure on new rows is proved to be within the limit."""
         held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
@@ -282,7 +187,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
             raise InvalidInputError(must, "sample weights that differ", "Leave them out")
         learning = rows.at(learned)
         ends = float(learning.codes.min()), float(learning.codes.max())
-        groups = self._groups(held)
+        groups = score_limits.groups_of(self, held)
         statements = len(TIGHTENED) * sum(int(codes.max()) + 1 for codes in groups)
         delta = (1 - float(self.confidence or 0.0)) / statements
         width = max(
@@ -293,11 +198,11 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         closest = np.inf
         for share in TIGHTENED:
             try:
-                solution = self._within(learning, share * limit, pool)
+                solution = score_limits.within(self, learning, share * limit, pool)
             except NotNeutralError:
                 break
             scores = np.clip(solution.decision_function(held.X), *ends)
-            value = abs(self._measured(held, scores))
+            value = abs(score_limits.measured(self, held, scores))
             closest = min(closest, value + width)
             if value + width <= limit:
                 self.range_ = ends
@@ -309,8 +214,3 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         )
         best = f"The best bound is {closest:.4f}, of which {width:.4f} is for {len(held.codes)} rows held out"
         raise NoPromiseError(failed, best, [("limit", "raise"), ("rows", "use many more")])
-
-
-def _centred(v: Floats, s: Floats) -> Floats:
-    """Return a real-valued viewpoint minus its weighted mean; two groups stay -1 and +1."""
-    return v if len(np.unique(v)) <= 2 else v - np.average(v, weights=s)
