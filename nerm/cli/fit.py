@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from importlib import resources
 from math import isfinite
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -18,7 +18,7 @@ from nerm.cli import rendering
 from nerm.cli.console import NOT_NEUTRAL, Console, check_places, in_words, write_text
 from nerm.cli.options import all_of, command, common, numbers_option, option
 from nerm.defaults import COMMAND_LINE, ETAS, LIMITS
-from nerm.errors import InvalidInputError, NermError
+from nerm.errors import InvalidInputError, NermError, NotNeutralError
 
 SUFFIXES = {"table": "csv", "figure": "svg", "report": "html"}
 table_argument = click.argument("data", metavar="DATA.csv")
@@ -119,6 +119,7 @@ def bound(console: Console, data: str, **options: Any) -> int:
 @option("figure", "Write the figure here.", metavar="FILE.svg")
 @option("save", "Write the recommended model here.", metavar="MODEL.nerm")
 @option("proof", "Say what is proved about every model of this kind.", is_flag=True)
+@option("compare-features", "What linear, splines and trees cost at the choice.", is_flag=True)
 @all_of(shared.report_option, shared.task_option, shared.study_options)
 def tradeoff(
     console: Console,
@@ -142,6 +143,7 @@ def tradeoff(
       nerm tradeoff people.csv --target income --viewpoint sex --report front.html
       nerm tradeoff people.csv --target income --viewpoint sex --limits 0.1,0.02 --save model.nerm
       nerm tradeoff people.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg
+      nerm tradeoff people.csv --target income --viewpoint sex --compare-features
     """
     check_places({"the data": data}, {"--figure": figure, "--save": save, "--report": report})
     if figure is not None and not figure.endswith(".svg"):
@@ -155,6 +157,8 @@ def tradeoff(
         if proof:
             progress("solving for the proof")
             study = replace(study, notes=(*study.notes, nerm.report.proof(study)))
+        if options["compare_features"]:
+            study = replace(study, notes=(*study.notes, *_features_compared(study, progress)))
     console.notes(study.notes)
     saved = save if study.within_limit else None
     if saved is not None:
@@ -166,6 +170,25 @@ def tradeoff(
     do = "allow larger --limits or a larger --budget, or add columns that predict the target"
     console.note(f"nothing is saved, because no model within a limit is recommended: {do}")
     return NOT_NEUTRAL
+
+
+def _features_compared(study: nerm.report.Study, progress: Callable[[str], None]) -> Iterator[str]:
+    """Yield one sentence per kind of features: what it reaches at the chosen level, and its time."""
+    level, aim = cast(Any, study.points[study.chosen].model).level, study.settings.aim
+    for features in shared.FEATURES.choices:
+        progress(f"--features {features}, {level.label}")
+        given = replace(study.settings, features=features)
+        try:
+            found = nerm.report.study.run_study(study.task, given, [level], needed=level)
+        except NotNeutralError:
+            yield f"--features {features}: {level.label} is not reached"
+            continue
+        now = found.points[found.chosen].measures
+        reached = f"{aim.words} {now[aim.name]:+.4f} on {found.how_measured}"
+        yield (
+            f"--features {features}, {level.label}: accuracy {now['accuracy']:.4f}, AUC {now['auc']:.4f}, "
+            f"{reached}; {found.seconds:.1f} s"
+        )
 
 
 @command

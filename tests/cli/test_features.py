@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder, SplineTransformer
 
 import nerm.tables
+from nerm.cli.options import FEATURES
 from nerm.report.fitting import Settings, Training
 from nerm.tables import learn_recipe, parse_table
 from nerm.tables.recipe import Recipe
@@ -155,6 +157,17 @@ def test_the_report_says_which_part_is_certified(nerm, people, tmp_path):
     wrong = nerm("fit", people, *ROLES, "--features", "leaves")
     assert wrong.code == 2
     assert "'leaves' is not one of 'linear', 'splines', 'trees'" in wrong.err
+
+
+@pytest.mark.long
+def test_a_trade_off_says_what_each_kind_of_features_costs(nerm, people):
+    given = ("--surrogate", "logistic", "--limits", "0.05", "--compare-features")
+    ran = nerm("tradeoff", people, *ROLES, *given)
+    assert ran.code == 0, ran.err
+    text = " ".join(ran.err.split())
+    found = [re.search(rf"--features {kind},[^:]*: accuracy (\S+), AUC", text) for kind in FEATURES.choices]
+    linear, splines, trees = (float(each.group(1)) for each in found)
+    assert linear + 0.05 < splines < trees
 
 
 def test_a_regression_takes_curves_and_refuses_trees(nerm, tmp_path):
