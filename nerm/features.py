@@ -303,6 +303,10 @@ def _hash(X: Any) -> str:
     return str(joblib.hash(X.to_numpy() if hasattr(X, "to_numpy") else X))
 
 
+def _no_columns(X: Any) -> Floats:
+    return np.zeros((X.shape[0], 0))
+
+
 def input_columns() -> Any:
     """Return a transformer of a table: numbers imputed and scaled, categories one-hot.
 
@@ -433,7 +437,7 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _columns(self, X: Any) -> Any:
         """Return the transformer of the columns c(x), not fitted."""
         if self.columns is None:
-            return FunctionTransformer(lambda rows: np.zeros((rows.shape[0], 0)))
+            return FunctionTransformer(_no_columns)
         if not isinstance(self.columns, str):
             return clone(self.columns) if not is_fitted(self.columns) else self.columns
         if self.columns != "input":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -197,6 +199,7 @@ def test_one_split_gives_a_head_on_its_test_rows_scored_by_a_model_of_its_traini
     ((train, test),) = split.split(X, y)
     scores = clone(base).fit(X[train], y[train]).decision_function(X[test])
     assert model.head_.n_features_in_ == 1
+    assert np.array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
     by_hand = nerm.NERMClassifier("logistic", surrogate="hinge", lam=1e-4, limit=model.head_.limit)
     by_hand.fit(StandardScaler().fit_transform(scores[:, None]), y[test], viewpoint=v[test])
     np.testing.assert_allclose(model.head_.coef_, by_hand.coef_, atol=1e-4)
