@@ -89,7 +89,6 @@ METHODS: dict[str, tuple[str, Callable[[], Any]]] = {
     "neutral SVM, eta = 0.1": ("one-hot", lambda: NeutralSVM(1.0, 0.1)),
     "neutral SVM, eta = 1": ("one-hot", lambda: NeutralSVM(1.0, 1.0)),
     "neutral SVM, eta = 10": ("one-hot", lambda: NeutralSVM(1.0, 10.0)),
-    "scikit-lego, covariance 0.01": ("one-hot", baselines.SklegoDemographicParity),
     "fairlearn, parity": ("one-hot", baselines.FairlearnReduction),
 }
 

@@ -7,7 +7,7 @@ outcome, and the larger group is the favoured group. The methods for a real y ar
 ``n_iter_`` the number of iterations, and ``converged_`` says whether the method converged.
 """
 
-from nerm.baselines.adapters import FairlearnReduction, FairlearnThresholds, SklegoDemographicParity
+from nerm.baselines.adapters import FairlearnReduction, FairlearnThresholds
 from nerm.baselines.eta_neutral import EtaNeutralLogisticRegression
 from nerm.baselines.fair_representations import LearningFairRepresentations
 from nerm.baselines.group_thresholds import GroupThresholds, Unprocessed
@@ -18,6 +18,6 @@ from nerm.baselines.regression import BoundedGroupLoss, FairRidge, ResidualisedR
 __all__ = [
     "CV2NB", "BoundedGroupLoss", "EtaNeutralLogisticRegression", "FairRidge", "FairlearnReduction",
     "FairlearnThresholds", "GroupThresholds", "LearningFairRepresentations", "NominalNaiveBayes",
-    "PrejudiceRemover", "ResidualisedRidge", "SklegoDemographicParity", "Unprocessed",
+    "PrejudiceRemover", "ResidualisedRidge", "Unprocessed",
     "WassersteinBarycentre",
 ]  # fmt: skip

@@ -1,6 +1,5 @@
-"""Methods of fairlearn and scikit-lego with the interface of `nerm.baselines`."""
+"""Methods of fairlearn with the interface of `nerm.baselines`."""
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
@@ -9,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nerm.baselines.base import GroupClassifier, base_classifier, dense, quiet
-from nerm.errors import MissingPackageError, NotSolvedError
+from nerm.errors import MissingPackageError
 from nerm.typing import Bools, Floats
 from nerm.validation import as_nonnegative, as_positive
 
@@ -192,86 +191,3 @@ class FairlearnThresholds(FairlearnClassifier):
     def _chance(self, matrix: Any, favoured: Bools) -> Floats:
         chances = self.model_._pmf_predict(matrix, sensitive_features=favoured.astype(int))
         return np.asarray(chances, dtype=float)[:, 1]
-
-
-@dataclass(eq=False, repr=False)
-class SklegoDemographicParity(GroupClassifier):
-    """``sklego.linear_model.DemographicParityClassifier``: bounded covariance of viewpoint and score.
-
-    ``max  log-likelihood - lam ||w||_2   subject to   |mean((v - mean v) f)| <= covariance_threshold``
-
-    Here f = X w + b, v in {0, 1} is the viewpoint, and lam is scikit-lego's 1 / C; its "l2" penalty is the
-    norm, not the squared norm. The viewpoint is passed to scikit-lego as an additional column, which is used
-    in the constraint and not as a feature. Predictions do not need it. Sparse X is made dense, since
-    scikit-lego requires it.
-
-    Parameters
-    ----------
-    covariance_threshold : float
-        The bound on the covariance.
-    lam : float
-        The weight of the norm.
-
-    Attributes
-    ----------
-    model_ : DemographicParityClassifier
-        The fitted model of scikit-lego.
-    coef_, intercept_ : array of shape (d,) and float
-        w and b.
-    objective_ : float
-        The negative log-likelihood of the training labels plus lam ||w||.
-    covariance_, n_iter_, converged_ : float, int, bool
-        The covariance reached, the number of iterations, and whether the covariance is within the bound.
-
-    Examples
-    --------
-    Where the package is missing, ``fit`` says what to install:
-
-    >>> import importlib.util
-    >>> model = SklegoDemographicParity(covariance_threshold=0.1)
-    >>> if importlib.util.find_spec("sklego") is None:
-    ...     try:
-    ...         model.fit([[0.0], [1.0], [0.0], [1.0]], [0, 1, 1, 0], viewpoint=[0, 0, 1, 1])
-    ...     except ImportError as error:
-    ...         assert "pip install 'nerm-learn[compare]'" in str(error)
-    >>> model
-    SklegoDemographicParity(covariance_threshold=0.1)
-    """
-
-    covariance_threshold: float = 0.01
-    lam: float = 1.0
-
-    def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
-        """Solve the convex program through scikit-lego."""
-        from cvxpy.error import SolverError
-
-        sklego = imported(self, "scikit-lego", "sklego.linear_model")
-        threshold = as_nonnegative(self.covariance_threshold, "covariance_threshold")
-        lam = as_positive(self.lam, "lam")
-        sparse, positive, favoured = self._prepare(X, y, viewpoint)
-        matrix = dense(sparse)
-        given = {"C": 1.0 / lam, "penalty": "l2", "sensitive_cols": [matrix.shape[1]]}
-        with quiet():  # scikit-lego recommends another package, and warns about max_iter
-            warnings.filterwarnings("ignore", message="Please consider using fairlearn", category=UserWarning)
-            model = sklego.DemographicParityClassifier(covariance_threshold=threshold, max_iter=0, **given)
-            try:
-                self.model_ = model.fit(np.column_stack([matrix, favoured]), positive.astype(int))
-            except (SolverError, ValueError) as error:
-                got = f"{type(error).__name__}: {str(error).rstrip('.')}"
-                raise NotSolvedError(
-                    f"scikit-lego's program must be solved by cvxpy's default solver. Got {got}. "
-                    "Use fewer rows or columns, or raise covariance_threshold or lam."
-                ) from error
-        inner = self.model_.estimators_[0]
-        self.coef_, self.intercept_ = np.ravel(inner.coef_), float(np.ravel(inner.intercept_)[0])
-        scores = matrix @ self.coef_ + self.intercept_
-        losses = np.logaddexp(0.0, np.where(positive, -scores, scores))
-        self.objective_ = float(losses.sum() + lam * np.linalg.norm(self.coef_))
-        self.covariance_ = float(np.mean((favoured - favoured.mean()) * scores))
-        self.n_iter_ = int(inner.n_iter_ or 0)
-        reached = f"the covariance is {self.covariance_:.2g} and the bound {threshold:.2g}"
-        self._conclude(abs(self.covariance_) <= threshold + 1e-4, reached, "Raise the bound or lam")
-
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the desired outcome, (n,); the viewpoint is not used."""
-        return self._known_matrix(X) @ self.coef_ + self.intercept_

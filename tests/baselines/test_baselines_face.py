@@ -20,7 +20,6 @@ from nerm.baselines import (
     LearningFairRepresentations,
     NominalNaiveBayes,
     PrejudiceRemover,
-    SklegoDemographicParity,
     Unprocessed,
 )
 from nerm.errors import InvalidInputError, MissingPackageError
@@ -40,7 +39,7 @@ OURS = [
     GroupThresholds(limit=0.05),
     Unprocessed(),
 ]
-ADAPTERS = [FairlearnReduction(), FairlearnThresholds(), SklegoDemographicParity()]
+ADAPTERS = [FairlearnReduction(), FairlearnThresholds()]
 LOGISTIC = [model for model in OURS if not isinstance(model, NominalNaiveBayes | CV2NB)]
 BY_GROUP = [model for model in OURS if model.sees_group]
 WITH_GROUPS = [model for model in OURS if not isinstance(model, NominalNaiveBayes)]
@@ -224,11 +223,6 @@ def test_negative_weights(model, name, got):
             "fairlearn.postprocessing",
             "FairlearnThresholds needs fairlearn, which cannot be imported",
         ),
-        (
-            SklegoDemographicParity(),
-            "sklego.linear_model",
-            "SklegoDemographicParity needs scikit-lego, which cannot be imported",
-        ),
     ],
 )
 def test_an_absent_package_is_named(model, module, message, monkeypatch):
@@ -270,14 +264,3 @@ def test_fairlearns_thresholds_have_the_same_face():
         assert abs(rates[1] - rates[0]) <= limit + 1e-9
         assert fitted.objective_ == pytest.approx(np.mean(np.where(Y > 0, 1 - chance, chance)))
         assert fitted.converged_
-
-
-def test_scikit_lego_has_the_same_face():
-    pytest.importorskip("sklego", reason="needs scikit-lego (extra 'compare')")
-    pytest.importorskip("cvxpy", reason="needs cvxpy")
-    fitted = clone(SklegoDemographicParity(covariance_threshold=0.01)).fit(X, Y, viewpoint=S)
-    scores = fitted.decision_function(sp.csr_matrix(X))
-    indicator = (S > 0).astype(float)
-    assert abs(np.mean((indicator - indicator.mean()) * scores)) <= 0.01 + 1e-4
-    assert set(fitted.predict(X)) == {-1, 1}
-    assert fitted.converged_
