@@ -460,11 +460,13 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> Floats:
         """Return the scores f(x) of the rows of X."""
-        return np.asarray(self.head_.decision_function(self._transformed(X)))
+        matrix = self._transformed(X)
+        return np.asarray(self.head_.decision_function(matrix))
 
     def predict(self, X: Any) -> Array:
         """Return the predicted class of each row, (n,)."""
-        return np.asarray(self.head_.predict(self._transformed(X)))
+        matrix = self._transformed(X)
+        return np.asarray(self.head_.predict(matrix))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
