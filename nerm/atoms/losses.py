@@ -193,7 +193,7 @@ class Identity(MarginFunction):
 class HingePiece(MarginFunction):
     """phi(m) = max over u in [low, high] of u (m - a) - (q/2) u^2; phi*(u) = a u + (q/2) u^2 on [low, high].
 
-    Every convex piecewise quadratic function is a sum of such functions (`MarginFunction.hinge_parts`); the
+    Every convex piecewise quadratic function is a sum of such functions (`MarginFunction.parts`); the
     hinge is `HingePiece(1, 0, -1, 0)`.
 
     Parameters
