@@ -45,7 +45,6 @@ from nerm.viewpoint import Column, resolve_terms
 
 __all__ = ["LeafFeatures", "NeutralHead", "ScoreFeatures", "neutral_head"]
 
-MANY_ROWS = 100_000  # beyond them a head learns from a quarter of the rows, scored by one model of others
 CHANCES = 1e-6  # probabilities are kept this far from 0 and 1 before their logit is taken
 
 
@@ -522,6 +521,6 @@ def neutral_head(
     n, folds = np.shape(X)[0], cv
     if cv is None:
         folds = 5 if n < 20_000 else 2
-        if n > MANY_ROWS:  # one smaller fit in place of two, and a smaller head
+        if n > 100_000:  # one smaller fit in place of two, and a smaller head
             folds = StratifiedShuffleSplit(1, test_size=0.25, train_size=0.4, random_state=0)
     return NeutralHead(model, NERMClassifier(**given), columns, folds).fit(X, y, viewpoint=viewpoint)
