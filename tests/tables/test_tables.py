@@ -48,7 +48,8 @@ def test_rare_values_are_pooled_and_row_names_left_out():
     assert len(recipe.columns[0].levels) == 100
     X, _ = recipe.transform(table)
     assert dense(X)[:, :100].sum(axis=1).tolist() == [1.0] * n
-    assert "'name' left out" in notes[0]
+    assert "'code' has 120 different words: the 99 most frequent are kept" in notes[0]
+    assert "'name' left out" in notes[1]
 
 
 def test_constant_columns_are_left_out_and_nothing_left_is_an_error():
