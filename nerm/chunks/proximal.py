@@ -39,13 +39,12 @@ from nerm.model.blocks import Block, score_unit, shares, term_weights
 from nerm.model.hypothesis import sorted_csr
 from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.solvers.newton_alm import smoothing
-from nerm.solvers.newton_alm.method import COLD_TAU, INNER, INTERCEPT_RIDGE, SHRINK
+from nerm.solvers.newton_alm.method import COLD_TAU, INNER, INTERCEPT_RIDGE, SHRINK, WARM_TAU
 from nerm.typing import Floats, Matrix
 
 if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
 
-TAU = 0.05  # the first tau; it is adapted to the problem
 LENGTHS = np.array([0.5, 0.25, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5])  # the shorter steps of a pass
 SLICE = 2**16  # rows that are evaluated at a time, to limit the memory
 
@@ -162,7 +161,8 @@ def sums_of(X: Matrix, c: Floats) -> Floats:
 def begin(state: Progress) -> Progress:
     """Return the state before the first pass, at the best hypothesis."""
     h = np.append(*state.best)
-    return replace(state, at=state.best, base=h, centres=h[None], taus=np.zeros(1), tau=TAU, level=np.inf)
+    state = replace(state, at=state.best, base=h, level=np.inf)
+    return replace(state, centres=h[None], taus=np.zeros(1), tau=WARM_TAU)
 
 
 def work(problem: ChunkedProblem, state: Progress) -> SmoothedPass:
