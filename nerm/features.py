@@ -356,7 +356,8 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 3)); y = X[:, 0] * X[:, 1] + X[:, 2] > 0
     >>> v = X[:, 2] + rng.normal(size=400) > 0
-    >>> model = NeutralHead(RandomForestClassifier(20, random_state=0)).fit(X, y, viewpoint=v)
+    >>> forest = RandomForestClassifier(20, min_samples_leaf=20, random_state=0)
+    >>> model = NeutralHead(forest).fit(X, y, viewpoint=v)
     >>> bool(abs(model.head_.neutrality_) <= 0.02)
     True
 
@@ -404,8 +405,8 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
         The base model may have been fitted on these rows, so its scores differ from the cross-fitted ones. If
         the head exceeds the limit on its scores, heads with smaller limits are fitted, down to about a tenth
-        of the limit. If all of them exceed it, the base model overfits, and the first head is kept. With more
-        than two classes or several neutrality terms only the cross-fitted scores are used.
+        of the limit. If all of them exceed it, the base model overfits: the first head is kept, with a
+        warning. With more than two classes or several neutrality terms only the cross-fitted scores are used.
         """
         plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
         terms = resolve_terms(viewpoint, X, len(y))
@@ -432,6 +433,9 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 self.head_ = tighter.fit(matrix, y[rows], viewpoint=views)
         if distance() > allowed:
             self.head_ = first
+            own = f"{distance():.3g} with the base model's own scores of the training rows"
+            said = f"the head meets its limit of {plain.limit:g} with cross-fitted scores, and has {own}"
+            warnings.warn(f"{said}. Use a base model that overfits less, or lower the limit.", stacklevel=3)
 
     def _columns(self, X: Any) -> Any:
         """Return the transformer of the columns c(x), not fitted."""
@@ -496,7 +500,7 @@ def neutral_head(
         Upper limit on the measure on these rows, by default of the difference of positive rates.
     cv : int, splitter or "unseen", optional
         As in `NeutralHead`; by default 5 folds, 2 folds from 20,000 rows on, and above 100,000 rows one
-        split: the head learns from a quarter of the rows, scored by a clone that was fitted on others.
+        split: the head learns from a fifth of the rows, scored by a clone that was fitted on two fifths.
     columns
         As in `NeutralHead`.
     **options
@@ -522,5 +526,5 @@ def neutral_head(
     if cv is None:
         folds = 5 if n < 20_000 else 2
         if n > 100_000:  # one smaller fit in place of two, and a smaller head
-            folds = StratifiedShuffleSplit(1, test_size=0.25, train_size=0.4, random_state=0)
+            folds = StratifiedShuffleSplit(1, test_size=0.2, train_size=0.4, random_state=0)
     return NeutralHead(model, NERMClassifier(**given), columns, folds).fit(X, y, viewpoint=viewpoint)

@@ -24,6 +24,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import nerm
 from nerm.features import LeafFeatures, NeutralHead, ScoreFeatures, leaf_numbers, neutral_head
 
+# small forests overfit their training rows
+pytestmark = pytest.mark.filterwarnings("ignore:the head meets its limit:UserWarning")
+
 
 def rows(n=600, seed=0):
     """Return rows whose label has an interaction, and a viewpoint that follows the third column."""
