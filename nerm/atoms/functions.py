@@ -283,11 +283,26 @@ class Function:
         """Return the jet at m; at a breakpoint that of the piece on this side of it."""
         if len(self.pieces) == 1:
             return self.pieces[0].jet(m)
-        place, out = np.searchsorted(self.breaks, m, side), np.empty((3, *np.shape(m)))
+        place = np.searchsorted(self.breaks, m, side)
+        if self.is_quadratic and np.isfinite(m).all():
+            return self._quadratic_jet(m, place)
+        out = np.empty((3, *np.shape(m)))
         for k in np.flatnonzero(np.bincount(np.ravel(place))).tolist():
             here = place == k
             out[:, here] = self.pieces[k].jet(m[here])
         return Jet(*out)
+
+    @cached_property
+    def _coefficients(self) -> Floats:
+        """The numbers curve, slope, level and centre of all pieces of a piecewise quadratic function."""
+        return np.array(self.pieces, dtype=float).T  # (4, K + 1)
+
+    def _quadratic_jet(self, m: Floats, piece: Ints) -> Jet:
+        """Return the jet at finite m of the quadratic pieces with these numbers."""
+        curve, slope, level, centre = np.take(self._coefficients, piece, axis=1)
+        x = m - centre
+        bend = curve * x
+        return Jet(level + x * (slope + bend), slope + 2 * bend, 2 * curve)
 
     def slopes_at(self, m: Floats) -> tuple[Floats, Floats]:
         """Return the slopes to the left and to the right of m, each in the shape of m."""
@@ -380,6 +395,17 @@ class Function:
         low, high = (ridge * self.breaks + step * side for side in self.jumps)
         return np.searchsorted(np.maximum.accumulate(np.column_stack([low, high]).ravel()), r)
 
+    def _quadratic_roots(self, place: Ints, r: Floats, ridge: float, step: float) -> Floats:
+        """Return the m at these places with r in ridge m + step dphi(m), for a piecewise quadratic phi."""
+        ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
+        places = np.arange(2 * len(self.breaks) + 1)
+        curve, slope, _, centre = self._coefficients[:, places // 2]
+        rate = ridge + 2 * step * curve
+        gain = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
+        table = gain, ridge * centre + step * slope, centre, ends[(places + 1) // 2], ends[places // 2 + 1]
+        gain, offset, start, first, last = np.take(np.array(table), place, axis=1)
+        return np.clip(start + gain * (r - offset), first, last)
+
     def _root(self, place: int, r: Floats, ridge: float, step: float) -> Floats:
         """Return the m at this place with r in ridge m + step dphi(m); at most about FARTHEST on a curve."""
         ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
@@ -430,7 +456,12 @@ class Function:
     def conjugate(self, u: Floats) -> Floats:
         """Return phi*(u) = sup_m u m - phi(m), or slightly more; +inf outside of `end_slopes`."""
         low, high = self.end_slopes
-        place, found = self._place(u, 0.0, 1.0), np.full(np.shape(u), np.inf)
+        place = self._place(u, 0.0, 1.0)
+        if self.is_quadratic:
+            m = self._quadratic_roots(place, u, 0.0, 1.0)
+            value = self._quadratic_jet(m, place // 2).value
+            return np.where((low <= u) & (u <= high), u * m - value, np.inf) + 0.0
+        found = np.full(np.shape(u), np.inf)
         for k in np.flatnonzero(np.bincount(np.ravel(place))).tolist():
             here, piece = (place == k) & (low <= u) & (u <= high), self.pieces[k // 2]
             slopes = u[here]
@@ -479,7 +510,10 @@ class Function:
     @np.errstate(all="ignore")
     def prox(self, z: Floats, step: float) -> Floats:
         """Return argmin_m  step phi(m) + (m - z)^2 / 2, in the shape of z."""
-        place, m = self._place(z, 1.0, step), np.array(z)
+        place = self._place(z, 1.0, step)
+        if self.is_quadratic:
+            return self._quadratic_roots(place, z, 1.0, step)
+        m = np.array(z)
         for k in np.flatnonzero(np.bincount(np.ravel(place))).tolist():
             m[place == k] = self._root(k, z[place == k], 1.0, step)
         return m
