@@ -186,7 +186,7 @@ class NotSolvedError(NermError, RuntimeError):
 
 
 class Degenerate(NermError, ArithmeticError):  # noqa: N818
-    """Raised if a solution has no derivative: a row is at a kink without a multiplier that keeps it there.
+    """Raised if a solution has no derivative: a row is at a kink, and no multiplier holds it there.
 
     >>> import nerm
     >>> objective = nerm.Risk(nerm.Hinge()) + 1.0 * nerm.SquaredL2()
@@ -194,7 +194,7 @@ class Degenerate(NermError, ArithmeticError):  # noqa: N818
     >>> solution.sensitivity("lam")
     Traceback (most recent call last):
         ...
-    nerm.errors.Degenerate: row 0 is at a kink, and no multiplier keeps it there
+    nerm.errors.Degenerate: row 0 is at a kink, and its multiplier is at an end of its interval
     """
 
 

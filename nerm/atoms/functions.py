@@ -295,7 +295,7 @@ class Function:
     @cached_property
     def _coefficients(self) -> Floats:
         """The numbers curve, slope, level and centre of all pieces of a piecewise quadratic function."""
-        return np.array(self.pieces, dtype=float).T  # (4, K + 1)
+        return np.array(self.pieces, dtype=float).T + 0.0  # (4, K + 1), without -0
 
     def _quadratic_jet(self, m: Floats, piece: Ints) -> Jet:
         """Return the jet at finite m of the quadratic pieces with these numbers."""

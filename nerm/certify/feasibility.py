@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.certify.conjugates import MOST_OPERATIONS, unpunished
+from nerm.certify.conjugates import MOST_OPERATIONS, MOST_STEPS, unpunished
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import EPS, limit_values, scaled_weights, shares, weigh, weighted_duals
 from nerm.model.hypothesis import LinearHypothesis
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nerm.model.problem import Problem
 
 
-FAILED_STEPS = 3  # steps without progress after which `Conditions.settle` stops; repetitions of one step
+FAILED_STEPS = 3  # steps without progress after which `Conditions.settle` stops
 CANCELLED = 1e-11  # a sum below this fraction of the sum of its absolute summands counts as 0
 LOST = 4 * EPS  # bound on the rounding error of c_i, relative to the sum of its absolute terms
 NOT_ATTAINED = (
@@ -241,14 +241,14 @@ class Conditions:
         """Move the multipliers `rows` in place by one weighted least squares step.
 
         The multipliers stay inside their domains. A multiplier that can make less than half of its step is
-        kept fixed, and the step is computed again for the others, FAILED_STEPS times at most; then every
-        multiplier makes as much of its step as it can. In an unbounded domain the step is at most
-        1 + `|multiplier|`. `at_ends` says whether multipliers at an end of their domain may move.
+        kept fixed, and the step is computed again for the others; then every multiplier makes as much of its
+        step as it can. In an unbounded domain the step is at most 1 + `|multiplier|`. `at_ends` says whether
+        multipliers at an end of their domain may move.
         """
         both = [domains[1] - rows, rows - domains[0]]
         both = [np.where(np.isfinite(d), np.maximum(d, 0.0), 1.0 + np.abs(rows)) for d in both]
         distance = np.maximum(*both) if at_ends else np.minimum(*both)
-        for _ in range(FAILED_STEPS):
+        for _ in range(MOST_STEPS):
             shift = self._shift(weighted_targets, distance, missing)
             stuck = np.where(shift > 0, *both) < 0.5 * np.abs(shift)
             if not stuck.any():

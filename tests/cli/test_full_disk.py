@@ -19,11 +19,15 @@ from tests.cli.conftest import ROLES
 from tests.cli.test_bad_input import refused
 
 #: What stands for the value of an option in its help: files and folders, and what is none.
-FILES = ("FILE", "MODEL.nerm", "FOLDER")
+FILES = ("FILE", "MODEL", "FOLDER")
 NO_FILES = {
     None, "COLUMN", "VALUE", "TEXT", "NAMES", "NAME", "NUMBERS", "WHERE", "ADDRESS"
 }  # fmt: skip
-INPUTS = {("audit", "--model"), ("reproduce", "--data-home")}  # files and folders that are only read
+INPUTS = {
+    ("audit", "--model"),
+    ("fit", "--head"),
+    ("reproduce", "--data-home"),
+}  # files and folders that are only read
 
 CONVERGENCE = ("reproduce", "convergence", "--n", "40", "--repetitions", 1, "--folds", 2, "--jobs", 1)
 COMPARISON = ("solvers", "--compare", "--quick")
