@@ -24,7 +24,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, Tra
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import BaseShuffleSplit, StratifiedShuffleSplit, cross_val_predict
+from sklearn.model_selection import BaseShuffleSplit, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.utils import _safe_indexing
@@ -499,8 +499,7 @@ def neutral_head(
     limit : float
         Upper limit on the measure on these rows, by default of the difference of positive rates.
     cv : int, splitter or "unseen", optional
-        As in `NeutralHead`; by default 5 folds, 2 folds from 20,000 rows on, and above 100,000 rows one
-        split: the head learns from a fifth of the rows, scored by a clone that was fitted on two fifths.
+        As in `NeutralHead`; by default 5 folds, 2 folds from 20,000 rows on.
     columns
         As in `NeutralHead`.
     **options
@@ -522,9 +521,5 @@ def neutral_head(
         do = "Call its fit(X, y), or use NeutralHead"
         raise InvalidInputError("'model' must be fitted", repr(model), do)
     given = {"loss": "logistic", "surrogate": "hinge", "lam": 1e-4, "limit": limit, **options}
-    n, folds = np.shape(X)[0], cv
-    if cv is None:
-        folds = 5 if n < 20_000 else 2
-        if n > 100_000:  # one smaller fit in place of two, and a smaller head
-            folds = StratifiedShuffleSplit(1, test_size=0.2, train_size=0.4, random_state=0)
+    folds = (5 if np.shape(X)[0] < 20_000 else 2) if cv is None else cv
     return NeutralHead(model, NERMClassifier(**given), columns, folds).fit(X, y, viewpoint=viewpoint)
