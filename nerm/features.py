@@ -433,9 +433,10 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 self.head_ = tighter.fit(matrix, y[rows], viewpoint=views)
         if distance() > allowed:
             self.head_ = first
-            own = f"{distance():.3g} with the base model's own scores of the training rows"
-            said = f"the head meets its limit of {plain.limit:g} with cross-fitted scores, and has {own}"
-            warnings.warn(f"{said}. Use a base model that overfits less, or lower the limit.", stacklevel=3)
+            said = f"the head meets its limit of {plain.limit:g} on {metric.name} with cross-fitted scores"
+            own = f"with the base model's own scores of its training rows the measure is {distance():.3g}"
+            do = "Use a base model that overfits less, or set a smaller limit to leave a margin"
+            warnings.warn(f"{said}, but {own}. {do}.", stacklevel=3)
 
     def _columns(self, X: Any) -> Any:
         """Return the transformer of the columns c(x), not fitted."""

@@ -479,10 +479,11 @@ class Function:
         return found + 0.0
 
     def _enclosed(self, k: int, u: Floats, m: Floats) -> Floats:
-        """Return the conjugate at slopes u, attained in piece k near m, or slightly more.
+        """Return an upper bound on sup_x u x - phi(x), whose maximizer lies in piece k, near m.
 
-        u m - phi(m) at any m is too small. So the maximizer is enclosed in [m1, m2], and the value at which
-        the tangents at m1 and m2 meet is returned: an upper bound whose error is of second order.
+        u x - phi(x) at a single x is only a lower bound. So the maximizer is enclosed in [m1, m2], and the
+        value at which the tangents to u x - phi(x) at m1 and m2 meet is returned. Its error is of the order
+        of (m2 - m1)^2.
         """
         ends, piece = np.concatenate([[-np.inf], self.breaks, [np.inf]])[k : k + 2], self.pieces[k]
         width = NARROW * (1 + np.abs(m))
