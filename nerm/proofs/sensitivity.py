@@ -104,34 +104,30 @@ class Linearization:
             self.residual_density += weights * curvature
 
     def _ties(self) -> None:
-        """Find the two-sided terms with C+ = C- and theta in (0, 1), and the gradients G."""
+        """Find the two-sided terms with C+ = C- and theta in (0, 1), and their gradients and values."""
         problem, blocks = self.problem, self.problem.blocks
-        pairs = [(j, j + 1) for j, block in enumerate(blocks) if block.side > 0]
-        etas, gradients, rests, tied = term_weights(problem), [], [], []
-        self.tied, self.loose, self.weak_ties = [], [], []
-        for k, (plus, minus) in enumerate(pairs):
-            if not etas[plus]:
-                continue
-            sides = [blocks[j].total(self.scores) / problem.divisor for j in (plus, minus)]
-            rest = etas[plus] * (sides[0] - sides[1])
-            part = [blocks[j].weights * blocks[j].targets * self.slopes[j] for j in (plus, minus)]
-            difference = etas[plus] * (part[0] - part[1])
+        etas, weak = term_weights(problem), list[bool]()
+        self.tied, gradients, rests, tied, loose = list[int](), [], [], [], []
+        for k, j in enumerate(j for j, block in enumerate(blocks) if block.side > 0):
+            sides = [block.total(self.scores) / problem.divisor for block in blocks[j : j + 2]]
+            part = [blocks[i].weights * blocks[i].targets * self.slopes[i] for i in (j, j + 1)]
+            difference = etas[j] * (part[0] - part[1])
             gradient = self.adjoint(np.where(self.active, 0.0, difference))
-            unit = float(blocks[plus].weights.sum()) / problem.divisor
+            unit = float(blocks[j].weights.sum()) / problem.divisor
             apart = abs(sides[0] - sides[1]) / max(*map(abs, sides), unit)
             inside = float(min(self.at.thetas[k], 1 - self.at.thetas[k]))
-            weak = max(inside, apart) <= self.width
-            if inside > apart:
+            is_weak = max(inside, apart) <= self.width
+            if etas[j] and inside > apart:
                 self.tied.append(k)
-                self.weak_ties.append(weak)
+                weak.append(is_weak)
                 gradients.append(gradient)
-                rests.append(rest)
+                rests.append(etas[j] * (sides[0] - sides[1]))
                 tied.append(difference / problem.divisor)
-            elif weak:
-                self.loose.append(gradient)
-        self.G = np.array(gradients).reshape(len(gradients), self.size).T
-        self.rests = np.array(rests)
-        self.tied_gradients = np.array(tied).reshape(len(tied), problem.n)
+            elif etas[j] and is_weak:
+                loose.append(gradient)
+        self.G, self.loose = (np.array(one).reshape(-1, self.size) for one in (gradients, loose))
+        self.rests, self.weak_ties = np.array(rests), np.array(weak, dtype=bool)
+        self.tied_gradients = np.array(tied).reshape(-1, problem.n)
 
     def _regularize(self) -> None:
         """Find the gradient and the curvature of Omega, and the coefficients that the l1 norm keeps at 0."""
@@ -177,8 +173,8 @@ class Linearization:
         return np.asarray(self.X @ dz[:d] + (dz[d] if self.problem.intercept else 0.0))
 
     @cached_property
-    def _system(self) -> tuple[Floats, Floats, Floats]:
-        """The matrix of the equations F_A dz = s, H, and an orthonormal basis of the dz with F_A dz = 0."""
+    def _system(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The rows of A dz = s, divided by their norms; the norms; H; an orthonormal basis of A dz = 0."""
         d = self.X.shape[1]
         H = np.zeros((d + 1, d + 1))
         if self.density.any():
@@ -188,37 +184,35 @@ class Linearization:
             H = H + np.triu(H, 1).T
         H = H[: self.size, : self.size].copy()
         H[:d, :d] += self.mu * np.eye(d)
-        A = np.vstack([self.rows(self.active), np.eye(self.size)[:d][self.held]])
-        N = np.eye(self.size)
+        A, N = (
+            np.vstack([self.rows(self.active), np.eye(self.size)[:d][self.held], self.G]),
+            np.eye(self.size),
+        )
+        lengths = np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
+        A = A / lengths
         if len(A):
-            A = A / np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
             _, values, vectors = np.linalg.svd(np.linalg.qr(A, mode="r"))
             N = vectors[int((values > 1e-9 * values[0]).sum()) :].T
-        return A, H, N
+        return A, lengths, H, N
 
-    def solve(self, g: Floats, r: Floats, s: Floats | None = None) -> tuple[Floats, Floats, float]:
-        """Solve the linearised conditions for right-hand sides g, (size, k), and r, (ties, k).
-
-        s, (active rows, k), is the change of the scores of the active rows; by default 0.
+    def solve(self, g: Floats, r: Floats, s: Any = 0.0) -> tuple[Floats, Floats, float]:
+        """Solve the linearised conditions for g, (size, k), r, (ties, k), and s, (active rows, k) or 0.
 
         Returns
         -------
-        dz, dtheta, residual
-            The residual of the linear system, relative to its right-hand side.
+        dz, change, residual
+            `change` has the changes of the multipliers of the rows of A. The residual is that of the linear
+            system, relative to its right-hand side.
 
         """
-        A, H, N = self._system
-        fixed = np.zeros_like(g)
-        if s is not None and len(s):
-            lengths = np.linalg.norm(self.rows(self.active), axis=1)
-            held = np.zeros((len(A) - len(s), g.shape[1]))
-            given = np.vstack([s / np.maximum(lengths, 1e-300)[:, None], held])
-            fixed = np.linalg.lstsq(A, given, rcond=1e-9)[0]
-            if np.abs(A @ fixed - given).max() > 1e-7 * np.abs(given).max():
-                raise Degenerate("a change of y moves a row away from its kink")
-        K, G = N.T @ H @ N, N.T @ self.G
-        K = np.block([[K, G], [G.T, np.zeros((G.shape[1], G.shape[1]))]])
-        right = -np.vstack([N.T @ (g + H @ fixed), r + self.G.T @ fixed])
+        A, lengths, H, N = self._system
+        given = np.zeros((len(A), g.shape[1]))
+        given[: int(self.active.sum())], given[len(A) - len(r) :] = s, -r
+        given /= lengths
+        fixed = np.linalg.lstsq(A, given, rcond=1e-9)[0]
+        if np.abs(A @ fixed - given).max(initial=0.0) > 1e-7 * np.abs(given).max(initial=0.0):
+            raise Degenerate("the change moves a row away from its kink")
+        K, right = N.T @ H @ N, -N.T @ (g + H @ fixed)
         if not np.isfinite(K).all():
             raise Degenerate("the curvature of a loss is infinite at a row")
         scale = 1 / np.sqrt(np.maximum(np.abs(K).max(axis=1, initial=0.0), 1e-300))
@@ -228,8 +222,8 @@ class Linearization:
             raise Degenerate("the optimality conditions do not determine the derivative")
         found = scale[:, None] * np.linalg.solve(scaled, scale[:, None] * right)
         residual = float(np.linalg.norm(K @ found - right) / max(float(np.linalg.norm(right)), 1e-300))
-        p = N.shape[1]
-        return fixed + N @ found[:p], found[p:], residual
+        dz = fixed + N @ found
+        return dz, -np.linalg.lstsq(A.T, H @ dz + g, rcond=1e-9)[0] / lengths, residual
 
     def hypothesis(self, dz: Floats) -> tuple[Floats, Floats]:
         """Return the change of (coef, intercept) for a change dz, (size,) or (size, k)."""
@@ -253,23 +247,19 @@ class Linearization:
         s[np.arange(len(active)), active] = moved[active]
         return self.tied_gradients * moved, s
 
-    def check(self, dz: Floats, dtheta: Floats, g: Floats) -> None:
+    def check(self, dz: Floats, change: Floats) -> None:
         """Raise `Degenerate` if a solution of `solve` leaves a weak row, coefficient or tie C+ = C-.
 
         Outside of the system they are left if dz moves them, inside if their multiplier changes.
         """
-        A, H, _ = self._system
-        weak = np.flatnonzero(self.weak & ~self.active)
+        weak, lengths = np.flatnonzero(self.weak & ~self.active), self._system[1]
         axes = np.eye(self.size)[: len(self.w)][self.weak_coef & ~self.held]
-        moves = np.vstack([self.rows(weak), axes, np.array(self.loose).reshape(-1, self.size)])
+        moves = np.vstack([self.rows(weak), axes, self.loose])
         moving = np.any(np.abs(moves @ dz) > 1e-7 * (np.abs(moves) @ np.abs(dz)), axis=1)
-        inside = np.concatenate([self.weak[self.active], self.weak_coef[self.held]])
-        leaving = np.zeros(0, dtype=bool)
-        if inside.any():
-            change = np.linalg.lstsq(A.T, H @ dz + self.G @ dtheta + g, rcond=1e-9)[0]
-            leaving = inside & (np.abs(change) > 1e-7 * np.abs(change).max(initial=0.0)).any(axis=1)
-        turning = np.array(self.weak_ties, dtype=bool) & (np.abs(dtheta) > 0).any(axis=1)
-        if moving.any() or leaving.any() or turning.any():
+        inside = np.concatenate([self.weak[self.active], self.weak_coef[self.held], self.weak_ties])
+        size = np.abs(lengths * change)
+        leaving = inside & (size > 1e-7 * size.max(initial=0.0)).any(axis=1)
+        if moving.any() or leaving.any():
             rows = [*weak[moving[: len(weak)]], *np.flatnonzero(self.active)[leaving[: self.active.sum()]]]
             what = f"row {rows[0]} is" if rows else "a coefficient, or C+ against C-, is"
             raise Degenerate(f"{what} at a kink, and its multiplier is at an end of its interval")
@@ -286,9 +276,10 @@ class Linearization:
             found[:d] += np.where(self.held, 0.0, self.gradient + self.mu * dw)
             return found
 
-        dz, dtheta, _ = self.solve(gradient(self.score_gradient, 0.0 * self.w)[:, None], self.rests[:, None])
-        dz = dz[:, 0]
-        thetas[self.tied] = np.clip(thetas[self.tied] + dtheta[:, 0], 0.0, 1.0)
+        start = gradient(self.score_gradient, 0.0 * self.w)
+        dz, change = (one[:, 0] for one in self.solve(start[:, None], self.rests[:, None])[:2])
+        moved = thetas[self.tied] + change[len(change) - len(self.tied) :]
+        thetas[self.tied] = np.clip(moved, 0.0, 1.0)
         scores = self.scores + self.change(dz)
         rows = np.where(self.kinked, self.at.rows, multipliers_at(blocks, scores))
         scales = np.stack(scaled_weights(self.problem, thetas)) * [block.targets for block in blocks]
@@ -364,7 +355,8 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
         must = f"a derivative by {parameter} needs a positive weight"
         raise InvalidInputError(must, "0", f"Solve at a small {parameter} instead")
     own = np.zeros((len(problem.objective.terms), 1))  # the derivatives at a fixed hypothesis
-    r, s = np.zeros((len(system.tied), 1)), None
+    r: Floats = np.zeros((len(system.tied), 1))
+    s: Any = 0.0
     if parameter == "lam":
         g = np.append(system.gradient, np.zeros(int(problem.intercept)))[:, None] / total["lam"]
     elif parameter == "eta":
@@ -386,8 +378,8 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
             slope = -system.residual_density
             r, s = system.moved_by_y()
         g = system.rows(slice(None)).T * np.where(system.active, 0.0, slope) / problem.divisor
-    dz, dtheta, residual = system.solve(g, r, s)
-    system.check(dz, dtheta, g)
+    dz, change, residual = system.solve(g, r, s)
+    system.check(dz, change)
     coef, intercept = system.hypothesis(dz)
     terms = own.copy()
     for factor, block, slopes in zip(shares(blocks, at.thetas), blocks, system.slopes, strict=True):
