@@ -89,3 +89,21 @@ def test_the_times_of_the_page_on_large_data_are_the_stored_ones():
             and quoted[2] == pytest.approx(one[2], rel=0.02)
             for one in times
         ), quoted
+
+
+def test_the_table_of_the_page_on_regression_is_the_stored_one():
+    page = (DOCS / "howto" / "regression.md").read_text("utf-8")
+    _, section = page.split("## What it costs on real data")
+    lines = re.findall(
+        r"^\| .* \| (yes|no) \| ([\d.]+) \| ([\d.]+) \| \+?([\d.]+) \|$", section, re.MULTILINE
+    )
+    rows = [row for row in stored("communities.csv") if row["race as a"] == "group"]
+    assert len(lines) == len(rows)
+    for (sees, *quoted), row in zip(lines, rows, strict=True):
+        assert sees == row["sees"]
+        assert [float(one) for one in quoted] == [
+            round(float(row["KS"]), 3),
+            round(float(row["|mean diff|"]), 3),
+            float(row["excess"]),
+        ]
+        assert float(row["over the limit (train)"] or 0) == 0
