@@ -177,8 +177,8 @@ class _Search:
         return replace(mixed, bound=best.bound, multipliers=best.multipliers)
 
     def _is_met(self, point: Solved) -> bool:
-        """Return whether a point satisfies the limit and its value and bound agree."""
-        return point.limited <= self.limit and point.value - point.bound <= self.accuracy * abs(point.value)
+        """Return whether the value and the bound of a point agree; `certify_answer` restores the limit."""
+        return point.value - point.bound <= self.accuracy * abs(point.value)
 
     def _answer(self, point: Solved) -> Answer:
         met = self._is_met(point)

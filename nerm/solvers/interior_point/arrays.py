@@ -1,4 +1,4 @@
-"""A problem as arrays: passes over its rows, its primal value and its dual bound.
+"""A problem as arrays: passes over its rows, and its primal value.
 
 The symbols are those of `nerm.solvers.interior_point.passes`. Row i of block j has the target t_ji, the
 weight B_ji, the offset o_ji and the dual variable u_ji, and nu_j is the factor of block j. There are J
@@ -11,14 +11,15 @@ weight of ||w||^2 / 2 is lam = n mu. The dual bound in sum form, n D, is
     n D = - sum_j nu_j sum_i B_ji (phi_j*(u_ji) + o_ji u_ji) - ||X'c||^2 / (2 lam),
     c_i = sum_j nu_j B_ji t_ji u_ji.
 
-If the intercept is free, u must satisfy sum_i c_i = 0. A condensed problem
+If the intercept is free, u must satisfy sum_i c_i = 0. The method approaches this;
+`nerm.certify.feasibility` makes the multipliers of its answer feasible. A condensed problem
 (`nerm.solvers.interior_point.condense`) keeps only some rows, and u of the others is fixed. Both sums include
 the fixed rows, so the bound is one of the whole problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -32,10 +33,6 @@ from nerm.solvers.interior_point.matrices import Features
 from nerm.solvers.interior_point.norms import NormDuals
 from nerm.solvers.interior_point.passes import AFFINE, HIGH, KIND, LOW, MOVING, SMOOTH
 from nerm.typing import Floats, Ints
-
-EPS = np.finfo(float).eps
-NEARLY = EPS**0.5  # relative difference at which two sums over all rows count as equal
-BALANCED = 1e-11  # |sum c| / sum |c| up to which dual variables are feasible
 
 
 class Data(NamedTuple):
@@ -405,72 +402,3 @@ def primal_value(arrays: Arrays, values: Floats, factors: Floats, regularizer: f
     risks = factors[: arrays.singles] @ values[: arrays.singles]
     larger = arrays.sides(values).max(axis=1, initial=-np.inf)
     return float(regularizer + risks + arrays.of_terms(factors) @ larger)
-
-
-def weighted_duals(arrays: Arrays, u: Floats, nu: Floats) -> Floats:
-    """Return the weighted duals c_i = sum_j nu_j B_ji t_ji u_ji of the rows that are not fixed, (n,)."""
-    return np.asarray(np.einsum("j,ji,ji,ji->i", nu, arrays.data.weights, arrays.data.targets, u))
-
-
-def balanced(arrays: Arrays, u: Floats, nu: Floats) -> Floats | None:
-    """Change the dual variables u, (J, n), so that the weighted duals c_i add up to 0; return them.
-
-    c_i = sum_j nu_j B_ji t_ji u_ji with the factors nu_j of the blocks, (J,), the row weights B_ji and the
-    targets t_ji. Each u moves towards one of its bounds, by the same share of its distance to this bound.
-    Return None if no share makes the sum 0.
-    """
-    u = u.copy()
-    for _ in range(3):  # the second and third rounds take back what rounding left
-        excess = float(weighted_duals(arrays, u, nu).sum() + nu @ arrays.fixed_gradient[:, -1])
-        if excess == 0:
-            break
-        sign = 1.0 if excess > 0 else -1.0
-        possible = passes.towards_bounds(tuple(arrays.data), nu, u, sign, 0.0)
-        if possible < (1 - NEARLY) * abs(excess):
-            return None
-        # All the way means exactly to the bound, which a share of 1 - 1e-16 would miss.
-        share = 1.0 if possible <= (1 + NEARLY) * abs(excess) else abs(excess) / possible
-        passes.towards_bounds(tuple(arrays.data), nu, u, sign, share)
-    return u if is_balanced(arrays, u, nu) else None
-
-
-def is_balanced(arrays: Arrays, u: Floats, nu: Floats) -> bool:
-    """Return whether the weighted duals c_i add up to 0, up to rounding.
-
-    `|sum_i c_i|` must be at most BALANCED times sum_i `|c_i|`. Each c_i is a sum over blocks. If its terms
-    cancel, their rounding error is allowed as well: EPS times the sum of their absolute values, but at most
-    NEARLY times sum_i `|c_i|`.
-    """
-    c, beyond = weighted_duals(arrays, u, nu), nu * arrays.fixed_gradient[:, -1]
-    left, size = abs(float(c.sum() + beyond.sum())), float(np.abs(c).sum() + abs(beyond.sum()))
-    if left <= BALANCED * size:
-        return True
-    gross = float(
-        nu @ np.abs(arrays.data.weights * arrays.data.targets * u).sum(axis=1) + np.abs(beyond).sum()
-    )
-    return bool(left <= min(EPS * gross, NEARLY * size))
-
-
-def dual_bound(
-    arrays: Arrays, u: Floats, nu: Floats, conjugate: Callable[[Floats, float], float], *, intercept: bool
-) -> tuple[float, Floats]:
-    """Return the dual bound in sum form, n D, and feasible dual variables u, (J, n), that give it.
-
-    The given u must be inside its bounds. If the intercept is free, u is changed so that sum_i c_i = 0; the
-    bound is -inf if this is impossible. `conjugate` is a function of X'c and of the rest of the bound; it
-    returns the conjugate of the regularizer, which is ||X'c||^2 / (2 lam) for a ridge.
-    """
-    feasible = balanced(arrays, u, nu) if intercept else u.copy()
-    if feasible is None:
-        return -np.inf, u
-    g = (
-        arrays.features.columns(weighted_duals(arrays, feasible, nu)[None, :])[:, 0]
-        + nu @ arrays.fixed_gradient[:, :-1]
-    )
-    data = arrays.data
-    stars = [data.weights[j] @ block.atom.conjugate(feasible[j]) for j, block in enumerate(arrays.blocks)]
-    for j, line in enumerate(data.table[:, passes.SHIFT].astype(int)):
-        if line >= 0:
-            stars[j] += data.shifts[line] @ (data.weights[j] * data.targets[j] * feasible[j])
-    bound = -float(nu @ (arrays.fixed_conjugate + stars))
-    return bound - conjugate(g, bound), feasible

@@ -20,7 +20,7 @@ import numpy as np
 
 from nerm.solvers import clock
 from nerm.solvers.interior_point import passes
-from nerm.solvers.interior_point.arrays import Arrays, fours, is_balanced
+from nerm.solvers.interior_point.arrays import Arrays, fours
 from nerm.solvers.interior_point.predictor_corrector import Outcome, PredictorCorrector, Tuning
 from nerm.typing import Floats, Ints
 
@@ -167,18 +167,12 @@ def _answer_on_all_rows(method: PredictorCorrector, small: Condensed, found: Out
     """Turn the answer of a condensed problem into one of the whole problem.
 
     The primal value is computed on all rows. The dual bound of the condensed problem is also one of the whole
-    problem. Only if rounding makes the dual variables infeasible on all rows, the bound is computed again.
+    problem.
     """
     answer = method.evaluate(found.coef, found.intercept)
     answer.iterations = found.iterations
-    if found.u is not None and found.nu is not None and found.norm_gradient is not None:
-        answer.dual = found.dual
-        answer.u = small.on_all_rows(found.u).copy()
-        answer.nu = found.nu
-        answer.norm_gradient = found.norm_gradient
-        nu = method.block_weights(found.nu)
-        if method.intercept and not is_balanced(method.arrays, answer.u, nu):  # rounding on all rows
-            answer.dual, answer.u = method.dual_bound(answer.u, found.nu, found.norm_gradient)
+    if found.u is not None:
+        answer.dual, answer.u, answer.nu = found.dual, small.on_all_rows(found.u).copy(), found.nu
     return answer
 
 

@@ -85,8 +85,8 @@ class Engine(Session):
     ) -> Answer:
         """Solve one problem to this relative gap.
 
-        The dual variables of the answer are feasible. Its `details` have the primal value P and the dual
-        bound D, both divided by n, and the number of products X w.
+        Its `details` have the primal value P and the dual value D, both divided by n, and the number of
+        products X w.
         """
         check_options("interior-point", options, ("max_iterations",))
         most = int(as_positive(options.get("max_iterations", self.tuning.max_iterations), "max_iterations"))
@@ -178,10 +178,6 @@ class Engine(Session):
         The answer has multipliers of all blocks. Those of blocks that `_method` left out, and of rows of
         weight 0, are subgradients at the scores.
         """
-        if outcome.u is None or outcome.nu is None:  # no bound yet: the best dual variables for its scores
-            at = method.start(outcome, 0.0)
-            g = method.arrays.linearise(at, method.block_weights(at.nu)).columns[:-1, 0]
-            method.bound(at.duals.u, at.nu, at.norms.feasible_gradient(g), outcome)
         assert outcome.u is not None
         assert outcome.nu is not None
         u = dict(zip(self._active, outcome.u, strict=True))

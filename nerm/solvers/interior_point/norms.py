@@ -422,18 +422,20 @@ class Penalty:
         assert self.quadratic is not None
         return cho_factor(self.lam * np.eye(len(self.squares)) + self.quadratic)
 
-    def conjugate(self, g: Floats, bound: float) -> float:
+    def conjugate(self, g: Floats, excess: float, bound: float) -> float:
         """Return the amount by which the vector g lowers the dual bound in sum form.
 
         g = X'c + sum A' omega u, (d,), is the sum of the gradients of the rows and of the norms, and `bound`
         is the dual bound without this amount. The amount is half of g' (lam I + n Q)^-1 g. With an auxiliary
         ridge it is rho `|bound|`, where rho is the largest (dual norm of g in a group) / (weight omega of the
         group). For dividing all dual variables by 1 + rho makes them feasible, and this lowers the bound by
-        at most rho `|bound|`.
+        at most rho `|bound|`. To make the sum `excess` of the weighted duals 0, they must change, and g_j
+        with them, by about excess times a typical entry of column j.
         """
         if self.quadratic is not None:
             return 0.5 * float(g @ cho_solve(self._factor, g))
         if not self.auxiliary:
             return float(g @ g) / (2 * self.lam)
+        g = np.abs(g) + abs(excess) * np.sqrt(self.squares)
         sizes = (n.lengths(g[n.groups], dual=True) / n.weights for n in self.norms if n.matrix is None)
         return float(max(size.max() for size in sizes)) * abs(bound)

@@ -388,31 +388,3 @@ def settle(data, scores, others, distance, u, stays, duals, start, stop):  # typ
             total += weight * (a + half * x[i]) * x[i]
         sums[j] = total + shift_products(data, dual, j, part)
     return sums
-
-
-@compiled(**options)
-def towards_bounds(data, nu, u, against, share):  # type: ignore[no-untyped-def]
-    """Move each dual variable u towards one of its bounds, to reduce `against` * sum_i c_i.
-
-    c_i = sum_j nu_j B_ji t_ji u_ji is the weighted dual of row i, and `against` is +1 or -1. Each u moves by
-    `share` times the distance to the bound in its direction of movement. If this bound is infinite, the
-    distance to the other bound is taken, or 1 if both are infinite. Return the decrease of `against` * sum_i
-    c_i for share 1; with share 0 nothing moves.
-    """
-    targets, weights, table, _ = data
-    total = 0.0
-    for j in range(u.shape[0]):
-        lo, hi = table[j, LOW], table[j, HIGH]
-        if table[j, KIND] == AFFINE:
-            continue
-        for i in range(u.shape[1]):
-            t = targets[j, i]
-            if t == 0.0:
-                continue
-            below = u[j, i] - lo if np.isfinite(lo) else hi - u[j, i] if np.isfinite(hi) else 1.0
-            above = hi - u[j, i] if np.isfinite(hi) else u[j, i] - lo if np.isfinite(lo) else 1.0
-            way = -below if against * t > 0 else above
-            total -= against * nu[j] * weights[j, i] * t * way
-            if share > 0:
-                u[j, i] = min(max(u[j, i] + share * way, lo), hi)
-    return total

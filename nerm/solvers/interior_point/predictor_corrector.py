@@ -46,7 +46,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from nerm.solvers import clock
 from nerm.solvers.interior_point import passes
-from nerm.solvers.interior_point.arrays import Arrays, Linearisation, State, dual_bound, primal_value
+from nerm.solvers.interior_point.arrays import Arrays, Linearisation, State, primal_value
 from nerm.solvers.interior_point.norms import NormDuals, Penalty
 from nerm.typing import Floats
 
@@ -104,10 +104,9 @@ class Outcome:
     coef, intercept, scores, values
         The hypothesis, its scores, (n,), and the value of each block in sum form, (J,).
     primal, dual
-        The primal value n P, and the dual bound in sum form, n D.
-    u, nu, norm_gradient
-        Feasible dual variables of the rows, (J, n), and of the two-sided terms, (K, 2), and the gradient of
-        the norms, (d,); None at first.
+        The primal value n P, and the dual value in sum form (`PredictorCorrector._update_bounds`).
+    u, nu
+        The dual variables of the rows, (J, n), and of the two-sided terms, (K, 2); None at first.
     iterations, converged
         The number of iterations, and whether the relative gap is at most the tolerance.
     state
@@ -124,7 +123,6 @@ class Outcome:
     dual: float = -np.inf
     u: Floats | None = None
     nu: Floats | None = None
-    norm_gradient: Floats | None = None
     iterations: int = 0
     converged: bool = False
     state: State | None = None
@@ -141,7 +139,7 @@ class Outcome:
         """
         low = self if self.primal < other.primal else other
         high = self if self.dual > other.dual else other
-        both = replace(low, dual=high.dual, u=high.u, nu=high.nu, norm_gradient=high.norm_gradient)
+        both = replace(low, dual=high.dual, u=high.u, nu=high.nu)
         both.iterations = self.iterations + other.iterations
         both.converged = both.gap_within(tol)
         return both
@@ -248,7 +246,8 @@ class PredictorCorrector:
         for best.iterations in range(limit + 1):
             nu = self.block_weights(state.nu)
             lin = self.arrays.linearise(state, nu)
-            gap = self._update_bounds(state, lin, nu, best, tol)
+            gap = self._update_bounds(state, lin, nu, best)
+            best.converged = best.gap_within(tol)
             first_value = max(first_value, best.primal)
             vanishes = 0 <= best.primal <= VANISHING * first_value
             if best.converged or vanishes or not np.isfinite(gap):
@@ -275,13 +274,12 @@ class PredictorCorrector:
                 break
         return best
 
-    def _update_bounds(
-        self, state: State, lin: Linearisation, nu: Floats, best: Outcome, tol: float
-    ) -> float:
-        """Update the best primal value and dual bound; return the gap of this iterate.
+    def _update_bounds(self, state: State, lin: Linearisation, nu: Floats, best: Outcome) -> float:
+        """Update the best primal value, and the dual value of this iterate; return the gap between them.
 
-        A large gap is only estimated, because the dual variables u need not satisfy sum_i c_i = 0. Below
-        twice the tolerance u is made feasible, and the dual bound is exact.
+        The dual value is min over w of the saddle function at (b, u). If the intercept is free, it is a lower
+        bound only for dual variables u with sum_i c_i = 0. So `|sum_i c_i|` times the scale of a score is
+        subtracted.
         """
         primal = primal_value(self.arrays, lin.primal, self.factors, self.penalty.value(state.coef))
         if primal < best.primal:
@@ -291,38 +289,13 @@ class PredictorCorrector:
             best.values = lin.primal
             best.primal = primal
         gradient = lin.columns[:-1, 0]
-        norm_gradient = state.norms.feasible_gradient(gradient)
-        bound = -float(nu @ lin.conjugate)
-        gap = primal - bound + self.penalty.conjugate(gradient + norm_gradient, bound)
-        if np.isfinite(gap) and gap <= 2 * tol * abs(primal):
-            dual = self.bound(state.duals.u, state.nu, norm_gradient, best)
-            gap = max(gap, primal - dual) if np.isfinite(dual) else max(gap, abs(primal))
-            best.converged = best.gap_within(tol)
-        return gap
-
-    def dual_bound(self, u: Floats, nu: Floats, norm_gradient: Floats) -> tuple[float, Floats]:
-        """Return the dual bound in sum form, n D, and feasible dual variables u, (J, n), that give it.
-
-        `norm_gradient`, (d,), is the gradient of the norms.
-        """
-
-        def conjugate(gradient: Floats, bound: float) -> float:
-            return self.penalty.conjugate(gradient + norm_gradient, bound)
-
-        return dual_bound(self.arrays, u, self.block_weights(nu), conjugate, intercept=self.intercept)
-
-    def bound(self, u: Floats, nu: Floats, norm_gradient: Floats, best: Outcome) -> float:
-        """Make dual variables feasible and return their dual bound in sum form, n D.
-
-        The feasible dual variables are kept in `best` if their bound is the best so far.
-        """
-        dual, u = self.dual_bound(u, nu, norm_gradient)
-        if dual > best.dual or best.u is None:
-            best.dual = dual
-            best.u = u
-            best.nu = nu.copy()
-            best.norm_gradient = norm_gradient
-        return dual
+        excess = float(lin.columns[-1, 0]) if self.intercept else 0.0
+        bound = excess * state.intercept - float(nu @ lin.conjugate)
+        gradient = gradient + state.norms.feasible_gradient(gradient)
+        bound -= self.penalty.conjugate(gradient, excess, bound)
+        best.dual, best.state = bound - abs(excess) * self.tuning.cold_error, state
+        best.u, best.nu = state.duals.u, state.nu
+        return best.primal - best.dual
 
     def _step(self, state: State, lin: Linearisation, nu: Floats, *, per_row: bool) -> tuple[float, float]:
         """Take one step in place.
