@@ -109,8 +109,8 @@ def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float) -> 
 
 
 #: The options that a regression does not have.
-OF_DECISIONS = ("measure", "eta", "etas", "surrogate", "weights", "class_weight", "methods", "nearest")
-OF_REPORTS = ("report", "figure", "bounds", "proof", "delta", "prediction", "model", "threshold", "head")
+OF_DECISIONS = {"measure", "eta", "etas", "surrogate", "weights", "class_weight", "methods", "nearest"}
+OF_DECISIONS |= {"bounds", "proof", "delta", "prediction", "model", "threshold", "head", "compare_features"}
 SHARES = (0.5, 0.2, 0.1)  # limits of a regression, in standard deviations of the target
 LIMIT_HELP = f"How large the measure may be on the training rows.  [default: {COMMAND_LINE.limit:g}]"
 PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
@@ -236,26 +236,34 @@ def request_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTas
     task = nerm.tables.survey(task, nominal=options["nominal"], numeric=options["numeric"], missing=missing)
     names = [field.name for field in fields(nerm.report.Settings)]
     given = {name: options[name] for name in names if options.get(name) is not None}
-    given |= {"missing": missing, "measure": measure_options()[options["measure"]]}
+    given |= {"missing": missing}
     if task.numbers is not None:
         refuse_given(["features"] * (options["features"] == "trees"))
-        given |= {"measure": "mean_difference", "loss": options["loss"] or "squared-error"}
+        usual = settings_of_numbers(task)
         if "limits" not in given and options.get("limit") is None:
-            limits = {share: float(f"{share * task.numbers.std():.3g}") for share in SHARES}
-            shown = ", ".join(f"{limit:g} ({share:g} SD)" for share, limit in limits.items())
+            shown = ", ".join(f"{a:g} ({b:g} SD)" for a, b in zip(usual["limits"], SHARES, strict=True))
             note = f"limits by default, in units and standard deviations of {task.target.column!r}: {shown}"
-            task, given["limits"] = replace(task, notes=(note, *task.notes)), tuple(limits.values())
-    elif (options.get("limit") or 0) > 1:
+            task = replace(task, notes=(note, *task.notes))
+        return task, nerm.report.Settings(**usual | given | {"measure": usual["measure"], "etas": ()})
+    if (options.get("limit") or 0) > 1:
         raise click.BadParameter(f"--limit must be at most 1 for a classification, not {options['limit']:g}.")
-    return task, nerm.report.Settings(**given)
+    return task, nerm.report.Settings(**given | {"measure": measure_options()[options["measure"]]})
+
+
+def settings_of_numbers(task: nerm.tables.TableTask) -> dict[str, Any]:
+    """Return the default settings of a regression; its limits are in units of the target."""
+    assert task.numbers is not None
+    limits = tuple(float(f"{share * float(task.numbers.std()):.3g}") for share in SHARES)
+    return {"measure": "mean_difference", "loss": "squared-error", "limits": limits}
 
 
 def refuse_given(more: Sequence[str] = ()) -> None:
     """Raise an error if an option is given that a regression does not have; `more` are further ones."""
     ctx = click.get_current_context()
     default = (None, click.core.ParameterSource.DEFAULT)
-    names = (*OF_DECISIONS, *OF_REPORTS, *more)
-    given = [name for name in names if name in ctx.params and ctx.get_parameter_source(name) not in default]
+    names = OF_DECISIONS.union(more)
+    given = [name for name in ctx.params if name in names and ctx.get_parameter_source(name) not in default]
+    given = [name for name in given if (name, ctx.params[name]) != ("eta", 0)]  # the model without a limit
     if given:
         option = f"--{given[0].replace('_', '-')}"
         must = "the options must be those of a regression, because the target is a number"

@@ -153,8 +153,8 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
         plain["impact_ratios"] = ratios = nerm.report.measuring.impact_ratios(task, scores)
         shown += [rendering.impact_table(ratios), *rendering.statements_shown(statements, delta)]
     if report is not None:
-        seed = options["seed"]
-        settings = nerm.report.Settings(limits=LIMITS[1:3], missing=missing, seed=seed, delta=delta)
+        usual = {"limits": LIMITS[1:3]} if task.numbers is None else shared.settings_of_numbers(task)
+        settings = nerm.report.Settings(missing=missing, seed=options["seed"], delta=delta, **usual)
         task = nerm.tables.survey(task, missing=missing) if task.inputs else task
         with console.progress("Audit") as progress:
             study = nerm.report.study.audit_study(task, scores, settings, progress)

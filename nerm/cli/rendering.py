@@ -16,6 +16,7 @@ OF_NUMBERS = {
     "mean_absolute_error": "mean absolute error",
     "r2": "R², the explained share of the variance",
     "mean_difference": "difference in mean predictions (mean for v = +1 minus mean for v = -1)",
+    "correlation": "correlation of prediction and group",
     "ks_distance": "distance between the distributions of predictions (Kolmogorov-Smirnov)",
 }
 

@@ -23,6 +23,84 @@ Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
+class Display:
+    """How results are shown, of a classification or of a regression.
+
+    Attributes
+    ----------
+    quality
+        The measure of quality to which the budget applies, and its name in texts.
+    correct
+        The measure by which alternatives in an audit are ranked, and its name in texts.
+    columns, more
+        By measure, the head of its column in trade-off tables; `more` are further columns of the page.
+    cards
+        By field of the page, the measures that are shown large.
+    signed
+        The measures that are shown with their sign.
+    rates
+        The heads of the rates of a group; {} is the positive decision or the target.
+    compared
+        The rates by which groups are compared, in words.
+    form
+        The format of a measure.
+    """
+
+    quality: tuple[str, str]
+    correct: tuple[str, str]
+    columns: dict[str, str]
+    more: dict[str, str]
+    cards: dict[str, str]
+    signed: tuple[str, ...]
+    rates: tuple[str, ...]
+    compared: str
+    form: str
+
+    def text(self, name: str, value: float) -> str:
+        """Format a measure; a dash if it is not finite."""
+        if not math.isfinite(value):
+            return "–"
+        return f"{value:{'+' * (name in self.signed)}{self.form}}".replace("-", "−")
+
+
+OF_DECISIONS = Display(
+    quality=("auc", "AUC"),
+    correct=("accuracy", "accuracy"),
+    columns={
+        "auc": "AUC",
+        "accuracy": "accuracy",
+        "neutrality_risk": "C_sgn",
+        "calders_verwer_score": "difference in positive rates",
+    },
+    more={
+        "equal_opportunity_difference": "difference in true positive rates",
+        "normalized_prejudice_index": "NPI",
+    },
+    cards={"auc": "auc", "difference": "calders_verwer_score", "csgn": "neutrality_risk"},
+    signed=("calders_verwer_score", "equal_opportunity_difference"),
+    rates=("{}", "decided so", "true positive", "false positive", "accuracy"),
+    compared="positive rates",
+    form=".3f",
+)
+OF_NUMBERS = Display(
+    quality=("r2", "R²"),
+    correct=("r2", "R²"),
+    columns={"r2": "R²", "rmse": "RMSE", "mean_difference": "difference in mean predictions"},
+    more={"correlation": "correlation", "ks_distance": "KS distance"},
+    cards={name: name for name in ("r2", "mean_difference", "correlation", "ks_distance")},
+    signed=("mean_difference", "correlation"),
+    rates=("mean {}", "mean prediction", "mean error"),
+    compared="mean predictions",
+    form=".3g",
+)
+
+
+def display_of(task: TableTask) -> Display:
+    """Return how the results of a task are shown."""
+    return OF_DECISIONS if task.numbers is None else OF_NUMBERS
+
+
+@dataclass(frozen=True)
 class Group:
     """The rates of one group, such as "sex = f", with their 95 % intervals.
 
@@ -363,6 +441,8 @@ def _measures_of_numbers(
     worst = max(differences, key=lambda d: np.nan_to_num(abs(d.value), nan=-1.0))
     values["mean_difference"] = worst.value
     sides = [v for v in task.terms.values() if len(np.unique(v)) > 1]
+    correlations = [metrics.correlation(scores, v) for v in sides]
+    values["correlation"] = max(correlations, key=abs, default=math.nan)
     values["ks_distance"] = max((metrics.ks_distance(scores, v) for v in sides), default=math.nan)
     return values, {"mean_difference": worst.interval}, {}
 

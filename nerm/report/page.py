@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from nerm.bounds.guarantee import Statement
-from nerm.report.chart import front_svg, per, render
+from nerm.report.chart import distributions_svg, front_svg, per, render
 from nerm.report.measuring import Point, groups_of
 from nerm.report.study import Study
 from nerm.tables.roles import MOST_SHOWN
@@ -28,14 +28,19 @@ def render_page(study: Study, command: str = "") -> str:
     groups, prefix = study.task.groups, f"{study.task.viewpoint.column} = "
     if len(groups) <= 2 or not all(name.startswith(prefix) for name in groups):
         prefix = ""  # else the column is in the title
+    sentences = decision_sentences if study.task.numbers is None else prediction_sentences
     return render(
         "report.html.j2",
         study=study,
         chart=front_svg(study, clickable=True),
+        pictures=[] if study.task.numbers is None else [distributions_svg(point) for point in study.points],
         coefficients=[_coefficients(study, point) for point in study.points],
-        sentences=[decision_sentences(study, point) for point in study.points],
+        sentences=[sentences(study, point) for point in study.points],
         with_content=with_content,
         short=lambda name: name.removeprefix(prefix),
+        columns=study.display.columns | study.display.more,
+        cards=study.display.cards,
+        aim=study.settings.aim.name,
         everyone=groups_of(study.task, study.task.y),
         reference=reference(study),
         command=command,
@@ -85,6 +90,28 @@ def decision_sentences(study: Study, point: Point) -> list[str]:
         f"{now['correct']:.0f} of 1,000 decisions are right, {price} {usual}.",
         *(f"{name}, {rate} get {decision}; {usual} {before}." for name, rate, before in groups),
         f"The groups differ by {gap[0]:.0f} decisions per 1,000, instead of {gap[1]:.0f}.",
+    ]
+
+
+def prediction_sentences(study: Study, point: Point) -> list[str]:
+    """Return the same for a regression: the squared error of a point, and how it follows the groups."""
+    plain, usual, m = study.points[0], reference(study), point.measures
+    mean, correlation = (
+        study.display.text(name, p.measures[name])
+        for name, p in (("mean_difference", plain), ("correlation", point))
+    )
+    constant = float(np.var(np.asarray(point.task.numbers)))  # the squared error of the mean
+    text = f"The mean squared error is {m['rmse'] ** 2:.3g}; "
+    text += "" if point is plain else f"{usual} it is {plain.measures['rmse'] ** 2:.3g}, and "
+    worst = max(point.differences, key=lambda d: np.nan_to_num(abs(d.value), nan=-1.0))
+    apart = f"{'above' if worst.value > 0 else 'below'} that of {worst.other}"
+    before = "" if point is plain else f", {usual} the difference is {mean}"
+    return [
+        f"{text}a constant prediction, the mean of these rows, has {constant:.3g}. So R² is {m['r2']:.3f}.",
+        f"The mean prediction of {worst.one} is {abs(worst.value):.3g} {apart}{before}.",
+        f"The correlation of prediction and group is {correlation}; 0 means no linear relation.",
+        f"KS distance {m['ks_distance']:.3f}: for some value of {study.task.target.column}, the shares of "
+        f"predictions below it differ by this much between the groups; 0 if the distributions are equal.",
     ]
 
 

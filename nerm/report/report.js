@@ -5,6 +5,7 @@
   const points = all(".point");
   const slider = document.querySelector(".limit");
   const chart = slider.closest("svg");
+  const digits = Number(slider.dataset.digits), unit = 10 ** digits;
   const tip = document.getElementById("tip");
   const said = document.getElementById("said");
   let now = points.findIndex((point) => point.getAttribute("aria-checked") === "true");
@@ -39,18 +40,18 @@
 
   function limitTo(value) { // the best ranking among the models within the limit
     const most = Number(slider.getAttribute("aria-valuemax"));
-    const limit = Math.round(1000 * Math.min(Math.max(value, 0), most)) / 1000;
+    const limit = Math.round(unit * Math.min(Math.max(value, 0), most)) / unit;
     const within = points.filter((point) => Number(point.dataset.size) <= limit &&
       !point.classList.contains("collapsed"));
-    const best = within.sort((a, b) => Number(b.dataset.auc) - Number(a.dataset.auc))[0];
-    const words = "at most " + limit.toFixed(3);
+    const best = within.sort((a, b) => Number(b.dataset.quality) - Number(a.dataset.quality))[0];
+    const shown = limit.toFixed(Math.max(digits, 0)), words = "at most " + shown;
     if (best) pick(Number(best.dataset.k));
     said.textContent = words + ": " + (best ? best.getAttribute("aria-label") : "no model here is within this limit");
     const { zero, top } = slider.dataset;
     slider.setAttribute("transform", `translate(0 ${Number(zero) + (limit / most) * (top - zero)})`);
     slider.setAttribute("aria-valuenow", String(limit));
     slider.setAttribute("aria-valuetext", said.textContent);
-    slider.querySelector(".most").textContent = limit.toFixed(3);
+    slider.querySelector(".most").textContent = shown;
   }
 
   slider.addEventListener("pointerdown", (event) => { slider.setPointerCapture(event.pointerId); });
@@ -65,7 +66,7 @@
     const step = { ArrowUp: 1, ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1, PageUp: 10, PageDown: -10,
       Home: -1e6, End: 1e6 }[event.key];
     if (!step) return;
-    limitTo(Number(slider.getAttribute("aria-valuenow")) + 0.001 * step);
+    limitTo(Number(slider.getAttribute("aria-valuenow")) + step / unit);
     event.preventDefault();
   });
 

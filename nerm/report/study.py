@@ -18,9 +18,11 @@ from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.design import atom_name
 from nerm.report.fitting import ADVICE, SMALL_TABLE, FittedModel, Level, Progress, Settings, Training
 from nerm.report.measuring import (
+    Display,
     Point,
     collapse_of,
     decisions_of,
+    display_of,
     held_out_bounds,
     measures_of,
     point_of,
@@ -103,14 +105,15 @@ class Study:
     @property
     def formula(self) -> str:
         """The objective with its weight η."""
-        if self.task.numbers is not None and self.points[0].model is not None:
-            return str(self.points[0].model.solution.problem.objective)
+        if self.task.numbers is not None:
+            models = (point.model for point in self.points if point.model is not None)
+            return str(next(models).solution.problem.objective)
         return str(self.settings.objective(tuple(self.task.terms))).replace("+ max(", "+ η max(")
 
     @property
-    def quality(self) -> tuple[str, str]:
-        """The measure of quality to which the budget applies, and its name in texts."""
-        return ("auc", "AUC") if self.task.numbers is None else ("r2", "R²")
+    def display(self) -> Display:
+        """How the results are shown."""
+        return display_of(self.task)
 
     @property
     def how_measured(self) -> str:
@@ -166,7 +169,7 @@ class Study:
             return self._audit_sentence()
         if all(point.collapse for point in self.points):
             return "No model is recommended: each one is nearly constant, or its positive rate collapsed."
-        plain, now, (quality, called) = self.points[0], self.points[self.chosen], self.quality
+        plain, now, (quality, called) = self.points[0], self.points[self.chosen], self.display.quality
         aim = self.settings.aim
         if now.collapse:
             return f"{now.label} is not recommended; look at another model."
@@ -198,16 +201,17 @@ class Study:
 
         The alternative is the most accurate of those that are more neutral.
         """
-        given, name = self.points[0], self.settings.aim.name
+        given, name, (quality, called) = self.points[0], self.settings.aim.name, self.display.correct
+        form = "+.3f" if self.task.numbers is None else "+.4g"
 
         def shown(point: Point) -> str:
-            return f"{point.measures[name]:+.3f}, at an accuracy of {point.measures['accuracy']:.3f}"
+            return f"{point.measures[name]:{form}}, at an {called} of {point.measures[quality]:.3f}"
 
         text = f"The {self.settings.aim.words} is {shown(given)}."
         better = [p for p in self.points[1:] if p.collapse is None and self.aim(p) < self.aim(given)]
         if not better:
             return f"{text} No alternative that was tried is more neutral."
-        best = max(better, key=lambda point: point.measures["accuracy"])
+        best = max(better, key=lambda point: point.measures[quality])
         return f"{text} Of the more neutral alternatives, the most accurate is “{best.label}”: {shown(best)}."
 
 
@@ -235,7 +239,8 @@ def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: P
     held, given, notes = task.rows(tested), scores[tested], models.notes
     points = [point_of("as given", held, given)]
     if len(np.unique(given)) > 2:
-        points.append(point_of(GROUP_THRESHOLDS, held, by_group(held, given, held, given), given))
+        label = GROUP_THRESHOLDS if task.numbers is None else "one constant per group"
+        points.append(point_of(label, held, by_group(held, given, held, given), given))
     else:
         notes = (*notes, "decisions without scores cannot be moved by thresholds")
     for p in models.points:
@@ -249,7 +254,7 @@ def by_group(task: TableTask, seen: Floats, held: TableTask, scores: Floats) -> 
 
     The thresholds make the positive rates of all groups in the rows of `task` equal. The common rate is the
     positive rate of all these rows; a group reaches it up to one row. With several viewpoints, each
-    combination of their groups has its own threshold.
+    combination of their groups has its own threshold. Of a regression, the means of all groups become equal.
 
     Parameters
     ----------
@@ -260,7 +265,10 @@ def by_group(task: TableTask, seen: Floats, held: TableTask, scores: Floats) -> 
     """
     cells = [np.array(list(rows.groups.values())).T.tolist() for rows in (task, held)]
     groups = pd.Series(seen).groupby([str(cell) for cell in cells[0]])
-    cuts = groups.agg(np.quantile, float((seen <= 0).mean()), method="averaged_inverted_cdf")
+    if task.numbers is not None:
+        cuts = groups.mean() - seen.mean()
+    else:
+        cuts = groups.agg(np.quantile, float((seen <= 0).mean()), method="averaged_inverted_cdf")
     return scores - cuts.reindex([str(cell) for cell in cells[1]]).fillna(0.0).to_numpy()
 
 
@@ -493,7 +501,7 @@ def _choice(study: Study) -> int:
     the most neutral model) among the points that did not collapse (`Study`), are more neutral than the plain
     model (unless that collapsed), and lose at most the budget of quality on held-out rows.
     """
-    points, (quality, _) = study.points, study.quality
+    points, (quality, _) = study.points, study.display.quality
     least = points[0].measures[quality] - study.settings.budget
     aims = [study.aim(point) for point in points]
     sound = [k for k, p in enumerate(points) if p.collapse is None and p.measures[quality] >= least]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import shlex
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import ks_2samp
+
+from tests.report.test_page import Balanced
 
 
 @pytest.fixture
@@ -96,7 +100,7 @@ def test_which_targets_are_numbers(nerm, people, tmp_path):
         ("fit", "--eta", "0.5"),
         ("fit", "--class-weight", "none"),
         ("tradeoff", "--methods", "all"),
-        ("tradeoff", "--figure", "front.svg"),
+        ("tradeoff", "--compare-features"),
         ("audit", "--score", "skill", "--threshold", "0.5"),
     ],
 )
@@ -106,6 +110,61 @@ def test_options_of_decisions_are_refused_for_a_number(nerm, people, given):
     assert (ran.code, ran.out) == (2, "")
     option = next(word for word in reversed(given) if word.startswith("--"))
     assert f"must be those of a regression, because the target is a number. Got {option}" in ran.err
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_reports_show_errors_and_distributions(nerm, people, tmp_path, groups):
+    """--report was refused for a target of numbers."""
+    page, frame = tmp_path / "report.html", pd.read_csv(people)
+    if groups > 2:
+        frame.loc[::5, "sex"] = "x"
+        frame.to_csv(people, index=False)
+    ran = nerm("fit", people, *ROLES, "--limit", "0.5", "--report", page, "--json")
+    assert ran.code == 0, ran.err
+    parser, html = Balanced(), page.read_text("utf-8")
+    parser.feed(html)
+    assert parser.open == []
+    assert [point in html for point in ("no limit", "limit 2.72", "limit 0.5")] == [True] * 3
+    assert "of 1,000" not in html
+    parts = html.split("<section data-choice=")[1:]
+    assert all(part.count("<svg") == 2 for part in parts)
+    measures = json.loads(ran.out)["measures"]
+    (part,) = (part for part in parts if "(the choice made here)" in part)
+    assert f">KS distance {measures['ks_distance']:.3f}</text>" in part
+    assert f"The mean squared error is {measures['rmse'] ** 2:.3g}; without neutrality it is " in part
+    assert f"has {measures['rmse'] ** 2 / (1 - measures['r2']):.3g}. So R² is {measures['r2']:.3f}" in part
+    assert "relative duality gap" in part
+    assert ("the rest</text>" in part) == (groups > 2)
+
+
+def test_the_audit_of_predictions_shows_what_else_there_is(nerm, people, tmp_path):
+    page, scored, frame = tmp_path / "audit.html", tmp_path / "scored.csv", pd.read_csv(people)
+    frame["guess"] = 30 + 5 * frame["skill"] + 4 * frame["place"]
+    frame.to_csv(scored, index=False)
+    ran = nerm("audit", scored, *ROLES, "--score", "guess", "--report", page, "--json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    men = frame["sex"] == "m"
+    one, other = frame["guess"][men], frame["guess"][~men]
+    assert found["measures"]["ks_distance"] == pytest.approx(ks_2samp(one, other).statistic)
+    signed = np.corrcoef(frame["guess"], men)[0, 1]
+    assert abs(found["measures"]["correlation"]) == pytest.approx(abs(signed))
+    moved, plain, *_ = found["alternatives"]
+    assert (moved["label"], plain["label"]) == ("one constant per group", "nerm, no limit")
+    assert moved["mean_difference"] == pytest.approx(0, abs=1e-9)
+    html = page.read_text("utf-8")
+    gap = np.abs([(one <= at).mean() - (other <= at).mean() for at in frame["guess"]]).max()
+    assert f">KS distance {gap:.3f}</text>" in html
+    assert "Of the more neutral alternatives, the most accurate is" in html
+
+
+def test_the_plain_regression_of_a_trade_off_can_be_fitted_again(nerm, people, tmp_path):
+    """The printed command has --eta 0, which was refused."""
+    ran = nerm("tradeoff", people, *ROLES, "--budget", "0", "--figure", tmp_path / "front.svg", "--json")
+    command = shlex.split(json.loads(ran.out)["points"][0]["command"])
+    assert command[-4:] == ["--eta", "0", "--out", "model.nerm"]
+    assert nerm(*command[1:-2], "--report", tmp_path / "report.html").code == 0
+    assert "R²" in (tmp_path / "front.svg").read_text("utf-8")
 
 
 def test_a_limit_above_1_is_refused_for_decisions(nerm, people):
