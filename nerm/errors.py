@@ -88,6 +88,10 @@ def check_known(name: Any, what: str, known: Collection[Any], do: str = "Use one
         raise UnknownNameError(what, name, known, do)
 
 
+class UndefinedMeasureError(InvalidInputError):
+    """Raised if a measure is not defined on the data, as for an empty group; a report shows "undefined"."""
+
+
 class UnsupportedProblemError(InvalidInputError):
     """Raised if a solver does not support the problem; the message names the unsupported part.
 

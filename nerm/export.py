@@ -5,16 +5,45 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+import jinja2
 import numpy as np
 from scipy.stats import binomtest
 from sklearn.utils.validation import check_is_fitted
 
 from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.metrics import report
-from nerm.typing import Array
+from nerm.typing import Array, Bools
 from nerm.validation import as_values, distinct
 
 __all__ = ["card", "onnx"]
+
+#: Values of the kernel, (n, number of support vectors), in the text format of ONNX. The sum over columns of
+#: differences, gamma ||x - z||^2, loses no digits.
+KERNELS = {
+    "linear": "values = Identity (X)",
+    "rbf": """
+        kept = Gather <axis = 1> (X, columns)
+        rows = Unsqueeze (kept, first)
+        difference = Sub (rows, support)
+        squares = ReduceSumSquare <keepdims = 0> (difference, second)
+        exponent = Mul (squares, minus_gamma)
+        values = Exp (exponent)""",
+    "polynomial": """
+        kept = Gather <axis = 1> (X, columns)
+        inner = Gemm (kept, gamma_support, coef0)
+        values = Pow (inner, degree)""",
+}
+#: The whole graph. With two classes, padding adds a column of zeros: class +1 needs a positive score.
+GRAPH = """
+    <ir_version: 10, opset_import: ["" : 18], producer_name: "nerm">
+    nerm (double[n, {d}] X) => (double[{shape}] scores, {kind}[n] label) {{
+        {kernel}
+        each = Gemm (values, coef, intercept)
+        scores = Reshape (each, shape)
+        padded = Pad (each, pads)
+        number = ArgMax <axis = 1, keepdims = 0> (padded)
+        label = Gather (classes, number)
+    }}"""
 
 
 def onnx(model: Any) -> Any:
@@ -43,72 +72,41 @@ def onnx(model: Any) -> Any:
     check_is_fitted(model, "solutions_")
     try:
         o = import_module("onnx")
+        import_module("onnx.parser")
     except ImportError:
         raise MissingPackageError("nerm.export.onnx needs the package onnx: pip install onnx.") from None
-    nodes: list[Any] = []
-    constants: dict[str, Array] = {}
-
-    def node(kind: str, inputs: list[Any], **options: Any) -> str:
-        """Append a node, with numbers and arrays as constants; return the name of its output."""
-        names = []
-        for value in inputs:
-            if not isinstance(value, str):
-                constants[f"constant {len(constants)}"] = np.asarray(value)
-                value = f"constant {len(constants) - 1}"
-            names.append(value)
-        nodes.append(o.helper.make_node(kind, names, [f"node {len(nodes)}"], **options))
-        return f"node {len(nodes) - 1}"
-
-    if model.kernel_ is None:
-        scores = node("Gemm", ["X", model.coef_.T, model.intercept_])
-    else:
-        scores = node("Gemm", [_kernel_values(model, node), model.dual_coef_.T, model.intercept_])
-    if len(model.classes_) == 2:
-        number = node("Cast", [node("Greater", [scores, np.zeros(1)])], to=o.TensorProto.INT64)
-        number = node("Squeeze", [number, np.array([1])])
-        scores = node("Squeeze", [scores, np.array([1])])
-    else:
-        number = node("ArgMax", [scores], axis=1, keepdims=0)
-    classes = model.classes_.astype(np.int64 if model.classes_.dtype.kind in "biu" else str)
-    words = classes.dtype.kind == "U"
-    label = node("Gather", [classes.astype(object) if words else classes, number])
-    for inner, outer in ((scores, "scores"), (label, "label")):
-        nodes.append(o.helper.make_node("Identity", [inner], [outer]))
-    kind = o.TensorProto.STRING if words else o.TensorProto.INT64
-    shape = ["n"] if len(model.classes_) == 2 else ["n", len(model.classes_)]
-    double = o.TensorProto.DOUBLE
-    made = o.helper.make_graph(
-        nodes,
-        "nerm",
-        [o.helper.make_tensor_value_info("X", double, ["n", model.n_features_in_])],
-        [
-            o.helper.make_tensor_value_info("scores", double, shape),
-            o.helper.make_tensor_value_info("label", kind, ["n"]),
-        ],
-        [o.numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    opset = [o.helper.make_opsetid("", 18)]
-    found = o.helper.make_model(made, opset_imports=opset, ir_version=10, producer_name="nerm")
+    name = "linear" if model.kernel_ is None else getattr(model.kernel_, "name", "")
+    if name not in KERNELS:
+        must = "an exported kernel must be linear, rbf or polynomial"
+        raise InvalidInputError(must, repr(model.kernel_), "Fit the model with one of these")
+    two, kind = len(model.classes_) == 2, "int64" if model.classes_.dtype.kind in "biu" else "string"
+    classes = model.classes_.astype(np.int64 if kind == "int64" else str)
+    arrays = _kernel_arrays(model, name) | {
+        "intercept": model.intercept_,
+        "shape": np.array([-1] if two else [-1, len(classes)]),
+        "pads": np.array([0, int(two), 0, 0]),
+        "classes": classes.astype(object) if kind == "string" else classes,
+    }
+    shape = "n" if two else f"n, {len(classes)}"
+    text = GRAPH.format(d=model.n_features_in_, shape=shape, kind=kind, kernel=KERNELS[name])
+    found = o.parser.parse_model(text)
+    found.graph.initializer.extend(o.numpy_helper.from_array(array, key) for key, array in arrays.items())
     o.checker.check_model(found, full_check=True)
     return found
 
 
-def _kernel_values(model: Any, node: Any) -> str:
-    """Add the nodes of k(x, x_i) for the support vectors x_i; return the name of their output, (n, m)."""
-    kernel, Z = model.kernel_, model.support_vectors_
-    name = getattr(kernel, "name", "")
-    if name not in ("rbf", "polynomial"):
-        must = "an exported kernel must be linear, rbf or polynomial"
-        raise InvalidInputError(must, repr(kernel), "Fit the model with one of these")
+def _kernel_arrays(model: Any, name: str) -> dict[str, Array]:
+    """Return the constants of the coefficients and of the kernel, by their names in the graph."""
+    if name == "linear":
+        return {"coef": model.coef_.T}
+    Z, p = model.support_vectors_, model.kernel_.parameters()
     Z = Z.toarray() if hasattr(Z, "toarray") else np.asarray(Z)
-    kept = node("Gather", ["X", model._kept_columns()], axis=1)
-    p = kernel.parameters()
-    if name == "rbf":  # gamma ||x - z||^2 as a sum over columns of differences, which loses no digits
-        difference = node("Sub", [node("Unsqueeze", [kept, np.array([1])]), Z[None]])
-        squares = node("ReduceSumSquare", [difference, np.array([2])], keepdims=0)
-        return str(node("Exp", [node("Mul", [squares, np.array(-p["gamma"])])]))
-    inner = node("Add", [node("MatMul", [kept, p["gamma"] * Z.T]), np.array(p["coef0"])])
-    return str(node("Pow", [inner, np.array(float(p["degree"]))]))
+    arrays = {"coef": model.dual_coef_.T, "columns": np.asarray(model._kept_columns())}
+    if name == "rbf":
+        axes = {"first": np.array([1]), "second": np.array([2])}
+        return arrays | axes | {"support": Z[None], "minus_gamma": np.array(-p["gamma"])}
+    scaled = {"gamma_support": p["gamma"] * Z.T, "coef0": np.array(p["coef0"])}
+    return arrays | scaled | {"degree": np.array(float(p["degree"]))}
 
 
 def card(model: Any, X: Any, y: Any, viewpoint: Any, *, data: str = "", target: str = "") -> str:
@@ -144,52 +142,28 @@ def card(model: Any, X: Any, y: Any, viewpoint: Any, *, data: str = "", target: 
     scores = np.asarray(model.decision_function(X))
     groups, labels = as_values(viewpoint, len(scores), "viewpoint"), np.asarray(y) == head.classes_[1]
     names = distinct(groups, "viewpoint").tolist()
-    limit = "none"
-    if head.limit is not None:
-        limit = (
-            f"{head.measure} within {head.limit:g} on the training rows; it is {head.neutrality_:.4f} there"
-        )
-    promise, certificate = getattr(head, "promise_", None), head.certificate_
-    convex = np.isfinite(certificate.relative_gap)
-    lines = [
-        "# Model card",
-        "",
-        f"- Data: {data or 'not stated'}",
-        f"- Target: {target or 'not stated'}",
-        f"- Limit: {limit}",
-        f"- Promise for new rows: {'none' if promise is None else promise}",
-        f"- Objective: {head.solutions_[0].problem.objective}",
-        "",
-        "## Certificate",
-        "",
-    ]
-    if convex:
-        gap = f"{certificate.relative_gap:.1e}"
-        lines.append(f"The objective is proved to be at most {gap} (relative) above its smallest value.")
-    else:
-        lines.append("The surrogate is not convex: the model is a stationary point, and no gap is proved.")
-    if head is not model:
-        lines.append(
-            f"This is about the last layer. The base model, {type(model.base_).__name__}, is not certified."
-        )
-    lines += ["", "## Rates", "", f"Measured on {len(scores):,} rows; 95 % intervals by Wilson.", ""]
-    lines += ["| group | rows | positive rate | interval | accuracy |", "|---|---|---|---|---|"]
-    every = np.ones(len(scores), dtype=bool)
-    for name, among in [("all", every), *((name, groups == name) for name in names)]:
-        yes, right = scores[among] > 0, (scores[among] > 0) == labels[among]
-        low, high = binomtest(int(yes.sum()), len(yes)).proportion_ci(method="wilson")
-        lines.append(
-            f"| {name} | {len(yes)} | {yes.mean():.4f} | {low:.4f} to {high:.4f} | {right.mean():.4f} |"
-        )
-    base = max(labels.mean(), 1 - labels.mean())
-    lines += ["", f"Accuracy of the more frequent class alone: {base:.4f}."]
+    rates = [_rates(name, scores[groups == name] > 0, labels[groups == name]) for name in names]
+    measures = {}
     if len(names) == 2:
-        found = report(np.where(labels, 1, -1), scores, np.where(groups == names[1], 1, -1))
-        lines += ["", f"## Measures, {names[1]} against {names[0]}", ""]
-        lines += [f"- {name}: {value:.4f}" for name, value in found.measures.items() if np.isfinite(value)]
-    lines += ["", "## Not known", ""]
-    lines.append("- How the model behaves on rows from another population than those above.")
-    if promise is None:
-        lines.append("- Whether the limit holds on new rows: no promise was asked for.")
-    lines.append("- Whether the labels themselves are fair, and groups other than the viewpoint.")
-    return "\n".join(lines) + "\n"
+        measures = report(np.where(labels, 1, -1), scores, np.where(groups == names[1], 1, -1)).measures
+    loader = jinja2.PackageLoader("nerm", ".")
+    options: dict[str, Any] = {"trim_blocks": True, "keep_trailing_newline": True}
+    environment = jinja2.Environment(loader=loader, undefined=jinja2.StrictUndefined, **options)
+    return environment.get_template("card.md.j2").render(
+        data=data,
+        target=target,
+        model=model,
+        head=head,
+        proved=bool(np.isfinite(head.certificate_.relative_gap)),
+        rates=[_rates("all", scores > 0, labels), *rates],
+        most_frequent=max(labels.mean(), 1 - labels.mean()),
+        names=names,
+        measures=measures,
+    )
+
+
+def _rates(group: Any, positive: Bools, labels: Bools) -> dict[str, Any]:
+    """Return the positive rate of a group with its interval, and its accuracy."""
+    low, high = binomtest(int(positive.sum()), len(positive)).proportion_ci(method="wilson")
+    found = {"rows": len(positive), "rate": positive.mean(), "low": low, "high": high}
+    return found | {"group": group, "accuracy": (positive == labels).mean()}

@@ -10,7 +10,7 @@ viewpoint are independent. Compare it with demographic parity (:func:`calders_ve
 information (:func:`normalized_prejudice_index`); :func:`report` shows all of them.
 
 To add a measure, write a function whose arguments are some of `y`, `scores`, `viewpoint` and `sample_weight`,
-and decorate it with ``@measure(note)``. The decorator adds a `Metric` to `METRICS`, which the report, the
+and decorate it with ``@measure(words)``. The decorator adds a `Metric` to `METRICS`, which the report, the
 scorers, `Problem.neutralize`, the classifiers and the command line read.
 """
 
@@ -24,7 +24,7 @@ import numpy as np
 from scipy.special import entr, rel_entr
 
 from nerm import weights as neutrality_weights
-from nerm.errors import InvalidInputError, NotNeutralError
+from nerm.errors import InvalidInputError, NotNeutralError, UndefinedMeasureError
 from nerm.signs import sign
 from nerm.typing import Bools, Floats, Ints
 from nerm.validation import (
@@ -45,7 +45,10 @@ __all__ = [
     "Metric",
     "Report",
     "best_threshold",
+    "correlation",
+    "ks_distance",
     "make_neutrality_scorer",
+    "mean_difference",
     "relaxed_neutrality_risk",
     "report",
 ]
@@ -68,15 +71,13 @@ class Metric:
         The name of the measure, which is the name of the function.
     function : callable
         A function whose arguments are some of y, scores, viewpoint and sample_weight.
-    note : str
-        The definition in one line.
+    words : str
+        The name in sentences and in reports for lay readers.
     weights : tuple of str or array
         The neutrality weights of the one-sided neutrality terms that can change the measure. Each gives one
         signed part (see `parts`). Empty if no neutrality term changes the measure.
     option : str
         The name on the command line.
-    words : str
-        The name in a report for lay readers.
     best : float
         The value of a perfect or perfectly neutral model.
     is_agreement : bool
@@ -94,10 +95,9 @@ class Metric:
 
     name: str
     function: Callable[..., float]
-    note: str = ""
+    words: str = ""
     weights: tuple[Any, ...] = ()
     option: str = ""
-    words: str = ""
     best: float = 0.0
     is_agreement: bool = True
     is_custom: bool = False
@@ -189,7 +189,7 @@ def as_metric(measure: Any) -> Metric:
         return measure
     if callable(measure):
         name = getattr(measure, "__name__", repr(measure))
-        return Metric(name, measure, weights=("balanced",), words=name, is_agreement=False, is_custom=True)
+        return Metric(name, measure, name, ("balanced",), is_agreement=False, is_custom=True)
     if not isinstance(measure, str):
         must = "'measure' must be the name of a measure or a function (y, scores, viewpoint) -> signed float"
         raise InvalidInputError(must, repr(measure), "Pass 'calders_verwer_score', for instance")
@@ -221,7 +221,7 @@ def combined(limits: Mapping[str, float]) -> Metric:
 
     weights = tuple(dict.fromkeys(name for metric, _ in parts for name in metric.weights))
     name = " and ".join(metric.name for metric, _ in parts)
-    return Metric(name, largest_share, weights=weights, words=name, limits=tuple(parts))
+    return Metric(name, largest_share, name, weights, limits=tuple(parts))
 
 
 def moved_by(weights: str) -> Metric:
@@ -249,18 +249,18 @@ def agreement(weights: Any, y: Floats | None, scores: Floats, v: Floats, s: Floa
     return float(one - other)
 
 
-def measure(note: str, *weights: str, **properties: Any) -> Callable[[_Function], _Function]:
+def measure(words: str, *weights: str, **properties: Any) -> Callable[[_Function], _Function]:
     """Return a decorator that registers a function as a measure.
 
-    `note`, `weights` and the `properties` are attributes of `Metric`. By default `option` is the function's
-    name with hyphens, and `words` is the note. A function whose name has no leading underscore also becomes
-    public.
+    `words`, `weights` and the `properties` are attributes of `Metric`. By default `option` is the function's
+    name with hyphens. A function whose name has no leading underscore also becomes public.
     """
 
     def register(function: _Function) -> _Function:
         name = function.__name__.removeprefix("_")
-        defaults = {"option": name.replace("_", "-"), "words": note}
-        METRICS[name] = Metric(name, function, note, weights, **(defaults | properties))
+        METRICS[name] = Metric(
+            name, function, words, weights, **{"option": name.replace("_", "-")} | properties
+        )
         if name == function.__name__:
             __all__.append(name)
         return function
@@ -268,14 +268,14 @@ def measure(note: str, *weights: str, **properties: Any) -> Callable[[_Function]
     return register
 
 
-@measure("", words="accuracy", best=1.0)
+@measure("accuracy", best=1.0)
 def _accuracy(y: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return the weighted share of rows whose label is predicted correctly."""
     f, w = _scored(scores, sample_weight)
     return float(w @ (sign(f) == _labels(y, len(f))) / w.sum())
 
 
-@measure("", words="AUC", best=1.0)
+@measure("AUC", best=1.0)
 def auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
     """Return the area under the ROC curve.
 
@@ -314,7 +314,7 @@ def normalized_mutual_information(y: Any, scores: Any, sample_weight: Any = None
     return _normalized_information(f > 0, _labels(y, len(f)) > 0, w)
 
 
-@measure("C_sgn = |mean(sign f sign v)|; uncentred", "uniform", option="c-sgn", words="C_sgn")
+@measure("C_sgn", "uniform", option="c-sgn")
 def neutrality_risk(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return `C_sgn = |mean(sign f * sign v)|`, the +1/-1 empirical neutrality risk of the paper.
 
@@ -341,12 +341,7 @@ def _neutrality_risk_if_independent(scores: Any, viewpoint: Any, sample_weight: 
     return float(abs(w @ v) * abs(w @ sign(f)) / w.sum() ** 2)
 
 
-@measure(
-    "P(+1 | v=+1) - P(+1 | v=-1): demographic parity",
-    "balanced",
-    option="parity",
-    words="difference in positive rates",
-)
+@measure("difference in positive rates", "balanced", option="parity")
 def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0) - P(f > 0 given v <= 0), in [-1, 1]; it is 0 at demographic parity.
 
@@ -360,14 +355,7 @@ def calders_verwer_score(scores: Any, viewpoint: Any, sample_weight: Any = None)
     return _rate_difference("balanced", None, scores, viewpoint, sample_weight)
 
 
-@measure(
-    "lowest by highest positive rate",
-    "balanced",
-    option="rate-ratio",
-    words="ratio of positive rates",
-    best=1.0,
-    is_agreement=False,
-)
+@measure("ratio of positive rates", "balanced", option="rate-ratio", best=1.0, is_agreement=False)
 def selection_rate_ratio(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return the lowest positive rate of a group divided by the highest, in [0, 1].
 
@@ -385,13 +373,7 @@ def selection_rate_ratio(scores: Any, viewpoint: Any, sample_weight: Any = None)
     return float(rates.min() / rates.max()) if rates.max() > 0 else 1.0
 
 
-@measure(
-    "mutual information of prediction and viewpoint",
-    "balanced",
-    option="npi",
-    words="mutual information of decision and group",
-    is_agreement=False,
-)
+@measure("mutual information of decision and group", "balanced", option="npi", is_agreement=False)
 def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return NPI = I(Y; V) / sqrt(H(Y) H(V)) with Y = sign f and V = sign v, in [0, 1].
 
@@ -409,12 +391,7 @@ def normalized_prejudice_index(scores: Any, viewpoint: Any, sample_weight: Any =
     return _normalized_information(f > 0, v > 0, w)
 
 
-@measure(
-    "the same difference among y = +1",
-    "equal_opportunity",
-    option="opportunity",
-    words="difference in true positive rates",
-)
+@measure("difference in true positive rates", "equal_opportunity", option="opportunity")
 def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0, y = +1) - P(f > 0 given v <= 0, y = +1): signed, in [-1, 1].
 
@@ -428,12 +405,7 @@ def equal_opportunity_difference(y: Any, scores: Any, viewpoint: Any, sample_wei
     return _rate_difference("equal_opportunity", y, scores, viewpoint, sample_weight)
 
 
-@measure(
-    "the same difference among y = -1",
-    "predictive_equality",
-    option="predictive-equality",
-    words="difference in false positive rates",
-)
+@measure("difference in false positive rates", "predictive_equality", option="predictive-equality")
 def predictive_equality_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return P(f > 0 given v > 0, y = -1) - P(f > 0 given v <= 0, y = -1): signed, in [-1, 1].
 
@@ -447,13 +419,7 @@ def predictive_equality_difference(y: Any, scores: Any, viewpoint: Any, sample_w
     return _rate_difference("predictive_equality", y, scores, viewpoint, sample_weight)
 
 
-@measure(
-    "worst of the differences among y = +1 and y = -1",
-    "equal_opportunity",
-    "predictive_equality",
-    option="odds",
-    words="largest difference in error rates",
-)
+@measure("largest difference in error rates", "equal_opportunity", "predictive_equality", option="odds")
 def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return the larger of the absolute differences of true positive rates and of false positive rates.
 
@@ -468,18 +434,6 @@ def equalized_odds_difference(y: Any, scores: Any, viewpoint: Any, sample_weight
     return max(abs(difference(y, scores, viewpoint, sample_weight)) for difference in both)
 
 
-#: The measures of real scores, by name: the neutrality of a regression, whose decision is the score itself.
-SCORE_METRICS: dict[str, Callable[..., float]] = {}
-
-
-def _of_scores(function: _Function) -> _Function:
-    """Register a measure of real scores; decorate it with this function."""
-    SCORE_METRICS[function.__name__] = function
-    __all__.append(function.__name__)
-    return function
-
-
-@_of_scores
 def mean_difference(scores: Any, viewpoint: Any, sample_weight: Any = None, quantiles: Any = None) -> float:
     """Return the difference of the mean scores of two groups, mean(f | v = +1) - mean(f | v = -1).
 
@@ -504,7 +458,6 @@ def mean_difference(scores: Any, viewpoint: Any, sample_weight: Any = None, quan
     return float(means[1] - means[0] if len(means) == 2 else np.ptp(means))
 
 
-@_of_scores
 def correlation(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float:
     """Return the correlation of the scores with the viewpoint, in [-1, 1]; 0 for constant scores.
 
@@ -518,11 +471,10 @@ def correlation(scores: Any, viewpoint: Any, sample_weight: Any = None) -> float
     f, w = _scored(scores, sample_weight, decide=False)
     v = as_numbers(viewpoint, len(f), w > 0)
     f, v = (x - np.average(x, weights=w) for x in (f, v))
-    size = float(np.sqrt((w @ f**2) * (w @ v**2)))
-    return float(w @ (f * v)) / size if size > 0 else 0.0
+    size = np.sqrt((w @ f**2) * (w @ v**2))
+    return float(w @ (f * v) / size) if size > 0 else 0.0
 
 
-@_of_scores
 def ks_distance(scores: Any, viewpoint: Any, sample_weight: Any = None, quantiles: Any = None) -> float:
     """Return the largest gap between the distribution functions of the scores of two groups.
 
@@ -540,6 +492,10 @@ def ks_distance(scores: Any, viewpoint: Any, sample_weight: Any = None, quantile
     np.add.at(counts, (codes, place), w)
     below = counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True)
     return float(np.ptp(below, axis=0).max())
+
+
+#: The measures of real scores, by name: the neutrality of a regression, whose decision is the score itself.
+SCORE_METRICS = {function.__name__: function for function in (mean_difference, correlation, ks_distance)}
 
 
 def _in_groups(
@@ -631,8 +587,7 @@ class Thresholds:
 
     def at(self, places: Any) -> "Thresholds":
         """Return some of the thresholds, given by their indices."""
-        fields = self.thresholds, self.accuracy, self.parts, self.rates, self.share
-        return Thresholds(*(values[places] for values in fields))
+        return Thresholds(*(values[places] for values in vars(self).values()))
 
     @property
     def at_zero(self) -> "Thresholds":
@@ -693,8 +648,6 @@ def thresholds(
         sums = np.cumsum(rows[order], axis=0)
         return np.concatenate([np.zeros((1, *sums.shape[1:])), sums])[at]
 
-    right = counted(weight * y)
-    accuracy = (right + weight[y < 0].sum()) / weight.sum()
     parts, rates = [], []
     for codes in groups:
         cells = np.zeros((len(y), codes.max() + 1, 2))
@@ -713,9 +666,10 @@ def thresholds(
                 parts.append(np.copysign(1.0 - ratio, shares[:, -1] - shares[:, 0]) / allowed)
             else:
                 parts += [_part_of_counts(name, yes, total) / allowed for name in one.weights]
-    sizes = counted(weight)
     measured, groupwise = np.column_stack(parts or [cuts]), np.concatenate(rates, axis=1)
-    table = Thresholds(cuts, accuracy, measured, groupwise, sizes / sizes[-1])
+    negative, positive = yes.sum(axis=1).T
+    accuracy = (positive - negative + negative[-1]) / weight.sum()
+    table = Thresholds(cuts, accuracy, measured, groupwise, (positive + negative) / weight.sum())
     return table if parts else _at_some(table, scores, y, metric, weight, views)
 
 
@@ -865,7 +819,8 @@ class Report(dict[str, float]):
     def __repr__(self) -> str:
         lines = [f"Report on {self.n} rows"]
         for name, value in self.measures.items():
-            note = self.undefined.get(name, METRICS[name].note)
+            words = METRICS[name].words
+            note = self.undefined.get(name, "" if words.lower() == name else words)
             shown = "undefined" if name in self.undefined else f"{value:9.4f}"
             lines.append(f"  {name:<31}{shown:>9}  {note}".rstrip())
         return "\n".join(lines)
@@ -881,11 +836,11 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
       accuracy                          0.7500
       auc                               0.8750
       normalized_mutual_information     0.3456  mutual information of prediction and label
-      neutrality_risk                   0.5000  C_sgn = |mean(sign f sign v)|; uncentred
+      neutrality_risk                   0.5000  C_sgn
       neutrality_risk_if_independent    0.0000  what C_sgn would be under independence
-      calders_verwer_score              0.5000  P(+1 | v=+1) - P(+1 | v=-1): demographic parity
-      selection_rate_ratio              0.5000  lowest by highest positive rate
-      normalized_prejudice_index        0.3456  mutual information of prediction and viewpoint
+      calders_verwer_score              0.5000  difference in positive rates
+      selection_rate_ratio              0.5000  ratio of positive rates
+      normalized_prejudice_index        0.3456  mutual information of decision and group
       equal_opportunity_difference   undefined  some row must have viewpoint -1 and y = +1
       predictive_equality_difference undefined  some row must have viewpoint +1 and y = -1
       equalized_odds_difference      undefined  some row must have viewpoint -1 and y = +1
@@ -966,10 +921,6 @@ def _score(
     return abs(METRICS[metric].value(y=y, scores=scores, viewpoint=v, sample_weight=sample_weight))
 
 
-class UndefinedMeasureError(InvalidInputError):
-    """Raised if a measure is not defined on the data; `report` catches it and shows "undefined"."""
-
-
 def _scored(scores: Any, sample_weight: Any, *, decide: bool = True) -> tuple[Floats, Floats]:
     """Check scores and weights, and return them as vectors, (n,) each.
 
@@ -1021,12 +972,7 @@ def _rate_difference(weights: str, y: Any, scores: Any, viewpoint: Any, sample_w
     """Return the difference of positive rates that `agreement` computes for these named weights."""
     f, v, w = _aligned(scores, viewpoint, sample_weight)
     labels = None if y is None else _labels(y, len(f))
-    try:
-        return agreement(weights, labels, f, v, w)
-    except InvalidInputError as error:
-        must, got, _ = error.parts
-        do = "Use data where both groups are seen, or another measure"
-        raise UndefinedMeasureError(must, got, do) from None
+    return agreement(weights, labels, f, v, w)
 
 
 def _normalized_information(a: Bools, b: Bools, w: Floats) -> float:

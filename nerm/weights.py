@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, UndefinedMeasureError
 from nerm.typing import Floats
 from nerm.validation import as_signs, as_weights, check_finite, check_known, check_present, flat
 from nerm.viewpoint import as_sides
@@ -199,7 +199,7 @@ def _balance(viewpoint: Any, sample_weight: Any, y: Any = None, label: int = 0) 
         if size == 0:
             must = f"some row must have viewpoint {value:+d}{condition}"
             do = 'Use data with both groups, weights="uniform", or, for a limit, measure="neutrality_risk"'
-            raise InvalidInputError(must, f"none among {len(v)} rows", do)
+            raise UndefinedMeasureError(must, f"none among {len(v)} rows", do)
         u[group] = s.sum() / (2.0 * size)
     return u
 

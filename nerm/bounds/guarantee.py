@@ -8,8 +8,8 @@ import numpy as np
 
 from nerm.bounds import complexity, theorems
 from nerm.bounds.theorems import FitFacts
-from nerm.errors import InvalidInputError
-from nerm.metrics import UndefinedMeasureError, neutrality_risk, relaxed_neutrality_risk
+from nerm.errors import InvalidInputError, UndefinedMeasureError
+from nerm.metrics import neutrality_risk, relaxed_neutrality_risk
 from nerm.model.problem import Problem
 from nerm.validation import as_nonnegative, as_signs, as_vector, as_weights
 from nerm.viewpoint import as_numbers

@@ -59,9 +59,8 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
             for n, words in OF_NUMBERS.items()
         ]
     for name, metric in nerm.metrics.METRICS.items() if task.numbers is None else ():
-        note = f" ({metric.note})" if metric.note not in ("", metric.words) else ""
         value = point.undefined.get(name) or fixed(point.measures[name], 4)
-        lines.append([metric.words + note, value, interval(point.intervals.get(name), task)])
+        lines.append([metric.words, value, interval(point.intervals.get(name), task)])
     title = f"{task.asked} by {task.viewpoint.column}: {rows}; {_compared(task)}"
     tables = [make_table(title, ["measure", "value", "95 % interval"], lines)]
     columns = ["group", "rows", task.asked, "decided so", "true positive", "false positive", "accuracy"]
