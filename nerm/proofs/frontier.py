@@ -13,7 +13,7 @@ dual bounds include bounds on rounding errors, with the limits that `nerm.certif
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -48,8 +48,10 @@ def frontier(
 
     Let p(eta) be the optimum of P + eta C, a concave function. Solves at eta_j bound it from below by linear
     interpolation of the D_j, and evaluated points bound it from above by min_j P_j + eta C_j. The points are
-    the solutions and the midpoints of adjacent solutions. The next solve is in the interval of weights where
-    the two bounds differ most, relative to the ranges of P and C (`Frontier.gap`, `Frontier.next_solve`).
+    the solutions, the midpoints of adjacent solutions, and f = 0 if all weights are asked for. The two bounds
+    differ most, relative to the ranges of P and C (`Frontier.gap`), at some weight between two solved ones.
+    The next weight is minus the slope of the chord between the points of these two solutions; if no atom has
+    a kink, it is the geometric mean of this number and the weight where the bounds differ most.
     """
     tol = as_positive(tol, "tol")
     base = problem.with_neutrality(1.0)
@@ -73,24 +75,27 @@ def frontier(
             do = "Pass the smaller weight first"
             raise InvalidInputError("'eta_range' must be two different weights", repr(eta_range), do)
     fine = min(1e-6, tol / 100)
-    found = Frontier(
-        base, tol, tuple(solve(eta, fine) for eta in [low, high][: 1 + (not whole)]), (), floor, whole
-    )
-    if whole:
-        found = replace(found, others=(Point(zero, 0.0, at_zero),))
-    while found.gap > tol:
-        eta, adjacent = found.next_solve()
+    smooth = not any(block.atom.facts.kinks for block in small.blocks)
+    solutions = [solve(eta, fine) for eta in ([low] if whole else [low, high])]
+    others = [Point(zero, 0.0, at_zero)] if whole else []
+    while (found := Frontier(base, tol, tuple(solutions), tuple(others), floor, whole)).gap > tol:
+        eta = found._widest()[1]
         if any(abs(eta - one) <= 1e-9 * (1 + eta) for one in found.etas):
             break  # the solves themselves are not accurate enough
+        place = int(np.searchsorted(found.etas, eta))
+        ends = [*solutions, *others[:1]][place - 1 : place + 1]  # beyond all weights is f = 0
+        (c, p), (d, q) = (found._pair(one.objective) for one in ends)
+        slope = (q - p) / (c - d) if c > d else eta  # of the chord between the adjacent points
+        if found.etas[place - 1] < slope < np.append(found.etas, np.inf)[place]:
+            eta = float(np.sqrt(eta * slope) if smooth and eta > 0 else slope)
         # the width of the band, which may be far less than P + eta C, sets the accuracy
         (c, p), (d, q) = found.inner[0], found.inner[-1]
-        new = solve(
-            eta, min(fine, tol / 10 * (abs(p - q) + eta * abs(c - d)) / max(abs(p) + eta * abs(c), 1e-300))
-        )
-        halves = [(0.5 * (one.coef + new.coef), 0.5 * (one.intercept + new.intercept)) for one in adjacent]
-        points = [Point(*half, base.evaluate(*half)) for half in halves]
-        solutions = sorted([*found.solutions, new], key=lambda one: float(one.problem.etas.sum()))
-        found = replace(found, solutions=tuple(solutions), others=(*found.others, *points))
+        band = abs(p - q) + eta * abs(c - d)
+        new = solve(eta, min(fine, tol / 10 * band / max(abs(p) + eta * abs(c), 1e-300)))
+        for one in ends:
+            half = 0.5 * (one.coef + new.coef), 0.5 * (one.intercept + new.intercept)
+            others.append(Point(*half, base.evaluate(*half)))
+        solutions.insert(place, new)
     return found
 
 
@@ -127,16 +132,14 @@ def _solves(base: AnyProblem, verbose: bool) -> Callable[[float, float], Solutio
 def _floor(problem: Problem, value: ObjectiveValue, n: int) -> float:
     """Return a lower bound on C(f) over all f, from the objective `value` at f = 0.
 
-    It is psi(0) mean(u) for a two-sided term, by convexity, and (inf psi) mean(u) for a one-sided term.
+    It is psi(0) mean(u) for a two-sided term, by convexity, and 0 for a one-sided term with psi >= 0.
     """
     total = 0.0
     for weighted, term in zip(problem.objective.terms, value.terms, strict=True):
         if isinstance(weighted.term, Neutrality) and weighted.weight:
-            facts = weighted.term.surrogate.facts
-            at_zero, least = (1.0, 1.0) if term.plus is not None else (facts.at_zero, facts.minimum)
-            rest = -np.inf if least < 0 else 0.0
-            total += weighted.weight * (term.value * least / at_zero if at_zero else rest)
-    return total - sum_error(n) * abs(total) if np.isfinite(total) else -np.inf
+            least = 0.0 if weighted.term.surrogate.facts.minimum >= 0 else -np.inf
+            total += weighted.weight * (least if term.plus is None else term.value)
+    return total - sum_error(n) * abs(total)
 
 
 def _hull(x: Floats, y: Floats) -> list[int]:
@@ -262,12 +265,7 @@ class Frontier:
     @cached_property
     def points(self) -> Floats:
         """The pairs (C, P) of the solutions and of the other hypotheses, (number, 2)."""
-        return np.array([self._pair(one.objective) for one in self._hypotheses])
-
-    @cached_property
-    def _hypotheses(self) -> list[Any]:
-        """The solutions and the other hypotheses, in the order of `points`."""
-        return [*self.solutions, *self.others]
+        return np.array([self._pair(one.objective) for one in (*self.solutions, *self.others)])
 
     @cached_property
     def inner(self) -> Floats:
@@ -323,27 +321,6 @@ class Frontier:
         """
         return self._widest()[0]
 
-    def next_solve(self) -> tuple[float, list[Any]]:
-        """Return the weight eta of the next solve, and the hypotheses at the ends of its interval.
-
-        Let [eta_1, eta_2] be the interval of solved weights that contains the weight where the band is
-        widest. The next weight is minus the slope of the chord between the points of its two solutions. If no
-        atom has a kink, it is the geometric mean of this number and the weight where the band is widest. If
-        the band is widest beyond the largest solved weight, f = 0 takes the place of the second solution.
-        """
-        eta = self._widest()[1]
-        right = int(np.searchsorted(self.etas, eta))
-        if right == 0 or (right == len(self.etas) and not self.whole):
-            return eta, []
-        last = right == len(self.etas)
-        ends: list[Any] = [self.solutions[right - 1], self.others[0] if last else self.solutions[right]]
-        (c, p), (d, q) = self.points[right - 1 : right + 1]
-        slope = (q - p) / (c - d) if c > d else eta
-        inside = self.etas[right - 1] < slope and (last or slope < self.etas[right])
-        if inside and eta > 0 and not any(block.atom.facts.kinks for block in self._small.blocks):
-            slope = np.sqrt(eta * slope)  # a curve without corners
-        return float(slope if inside else eta), ends
-
     # ---- what they prove
 
     def refutes(self, *, risk: float, neutrality: float) -> bool:
@@ -374,7 +351,7 @@ class Frontier:
         width = float(c[right] - c[left])
         slope = max((p[left] - p[right]) / width, self.etas[0]) if width else self.etas[0]
         share = (limit - sum_error(self.problem.n) * abs(limit) - c[left]) / width if width else 0.0
-        ends = [self._hypotheses[self._vertices[k]] for k in (left, right)]
+        ends: list[Any] = [(*self.solutions, *self.others)[self._vertices[k]] for k in (left, right)]
         near = self.solutions[min(int(np.searchsorted(self.etas, slope)), len(self.solutions) - 1)]
         for mixed in (min(max(share, 0.0), 1.0), 0.0):  # rounding may violate the limit by a last digit
             coef = (1 - mixed) * ends[0].coef + mixed * ends[1].coef
