@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +35,20 @@ WORSE_THAN_ZERO = (
 )
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Run:
+    """The run of a solver: its own claim, its iterations and its times; see `Answer` and `Stats`."""
+
+    iterations: int | None = None
+    build_seconds: float = 0.0
+    solve_seconds: float = 0.0
+    claim: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+    timed_out: bool = False
+
+
 @dataclass(frozen=True, eq=False)
-class Answer:
+class Answer(Run):
     """The result of a solver, not yet certified: a hypothesis, multipliers, and the solver's claim.
 
     Attributes
@@ -81,14 +93,8 @@ class Answer:
     coef: Floats | None
     intercept: float
     multipliers: Multipliers | None = None
-    claim: str = ""
-    iterations: int | None = None
-    build_seconds: float = 0.0
-    solve_seconds: float = 0.0
-    details: dict[str, Any] = field(default_factory=dict)
     inside: tuple[Floats, float] | None = None
     infeasible: bool = False
-    timed_out: bool = False
 
 
 class Status(StrEnum):
@@ -100,36 +106,41 @@ class Status(StrEnum):
     'The solver returned a hypothesis whose certified relative gap exceeds the tolerance.'
     """
 
-    OPTIMAL = "optimal"
-    STATIONARY = "stationary"
-    INACCURATE = "inaccurate"
-    INFEASIBLE = "infeasible"
-    TIME_LIMIT = "time_limit"
-    FAILED = "failed"
+    sentence: str
+
+    OPTIMAL = "optimal", "nerm certified the relative duality gap within the tolerance."
+    STATIONARY = (
+        "stationary",
+        "The convex-concave procedure came to rest at a point that need not be optimal.",
+    )
+    INACCURATE = (
+        "inaccurate",
+        "The solver returned a hypothesis whose certified relative gap exceeds the tolerance.",
+    )
+    INFEASIBLE = (
+        "infeasible",
+        "nerm certified that no hypothesis satisfies all constraints; the nearest one is given.",
+    )
+    TIME_LIMIT = (
+        "time_limit",
+        "Time was up before nerm could certify the tolerance; the best hypothesis so far is given.",
+    )
+    FAILED = "failed", "The solver returned no usable hypothesis; the zero hypothesis stands in its place."
+
+    def __new__(cls, value: str, sentence: str = "") -> Status:
+        """Make a member of its value and the sentence that explains it."""
+        member = str.__new__(cls, value)
+        member._value_, member.sentence = value, sentence
+        return member
 
     @property
     def success(self) -> bool:
         """Whether the problem is solved: to optimality, or to stationarity if it is not convex."""
         return self in (Status.OPTIMAL, Status.STATIONARY)
 
-    @property
-    def sentence(self) -> str:
-        """One sentence that explains this status."""
-        return {
-            "optimal": "nerm certified the relative duality gap within the tolerance.",
-            "stationary": "The convex-concave procedure came to rest at a point that need not be optimal.",
-            "inaccurate": "The solver returned a hypothesis whose certified relative gap exceeds the "
-            "tolerance.",
-            "infeasible": "nerm certified that no hypothesis satisfies all constraints; the nearest one is "
-            "given.",
-            "time_limit": "Time was up before nerm could certify the tolerance; the best hypothesis so far "
-            "is given.",
-            "failed": "The solver returned no usable hypothesis; the zero hypothesis stands in its place.",
-        }[self.value]
-
 
 @dataclass(frozen=True)
-class Stats:
+class Stats(Run):
     """Which solver was used, and its iterations and times.
 
     ``claim`` is the status that the solver reported. ``reason`` says why this solver was chosen.
@@ -138,14 +149,8 @@ class Stats:
 
     solver: str
     version: str = ""
-    iterations: int | None = None
-    build_seconds: float = 0.0
-    solve_seconds: float = 0.0
     certify_seconds: float = 0.0
-    claim: str = ""
     reason: str = ""
-    details: dict[str, Any] = field(default_factory=dict)
-    timed_out: bool = False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -364,18 +369,15 @@ class Solution:
 
     def __repr__(self) -> str:
         iterations = "" if self.stats.iterations is None else f", {self.stats.iterations} iterations"
-        return "\n".join(
-            [
-                f"{self.status.value} by {self.stats.solver} in {self.stats.solve_seconds:.3g} s{iterations}",
-                repr(self.objective),
-                *self._limits(),
-                f"certificate: {self.certificate} (tolerance {self.tol:g})",
-                *(
-                    [f"threshold {self.threshold:.6g}, which the certificate is not about"]
-                    * bool(self.threshold)
-                ),
-            ]
-        )
+        lines = [
+            f"{self.status.value} by {self.stats.solver} in {self.stats.solve_seconds:.3g} s{iterations}",
+            repr(self.objective),
+            *self._limits(),
+            f"certificate: {self.certificate} (tolerance {self.tol:g})",
+        ]
+        if self.threshold:
+            lines.append(f"threshold {self.threshold:.6g}, which the certificate is not about")
+        return "\n".join(lines)
 
 
 def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -> Solution:
@@ -406,16 +408,9 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
     if excess > NEGLIGIBLE:
         reason = f"every hypothesis exceeds some limit by {excess:.3g} or more"
         certificate = replace(certificate, dual=np.inf, reason=reason)
-    stats = replace(
-        stats,
-        iterations=answer.iterations,
-        claim=answer.claim,
-        details=answer.details,
-        timed_out=answer.timed_out,
-        build_seconds=stats.build_seconds + answer.build_seconds,
-        solve_seconds=stats.solve_seconds + answer.solve_seconds,
-        certify_seconds=stats.certify_seconds + time.perf_counter() - started,
-    )
+    run = {one.name: getattr(answer, one.name) for one in fields(Run)}
+    run["certify_seconds"] = time.perf_counter() - started
+    stats = replace(stats, **run | {name: run[name] + getattr(stats, name) for name in SECONDS})
     solution = certify_bounds(problem, (coef, intercept), value, multipliers, certificate, stats, tol)
     if excess > NEGLIGIBLE:
         return replace(solution, status=Status.INFEASIBLE)
@@ -547,17 +542,9 @@ def stationary(
     status = Status.STATIONARY
     if not (settled and certified):
         status = Status.TIME_LIMIT if late else Status.INACCURATE
-    return replace(
-        last,
-        problem=problem,
-        status=status,
-        coef=_frozen(hypothesis[0]),
-        intercept=hypothesis[1],
-        objective=value,
-        multipliers=None,
-        certificate=certificate,
-        stats=replace(last.stats, timed_out=status is Status.TIME_LIMIT),
-    )
+    stats = replace(last.stats, timed_out=status is Status.TIME_LIMIT)
+    solution = certify_bounds(problem, hypothesis, value, None, certificate, stats, last.tol)
+    return replace(solution, status=status, certificate=certificate)
 
 
 def _frozen(coef: Floats) -> Floats:

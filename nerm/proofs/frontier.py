@@ -83,7 +83,7 @@ def frontier(
         if any(abs(eta - one) <= 1e-9 * (1 + eta) for one in found.etas):
             break  # the solves themselves are not accurate enough
         place = int(np.searchsorted(found.etas, eta))
-        ends = [*solutions, *others[:1]][place - 1 : place + 1]  # beyond all weights is f = 0
+        ends: list[Any] = [*solutions, *others[:1]][place - 1 : place + 1]  # beyond all weights is f = 0
         (c, p), (d, q) = (found._pair(one.objective) for one in ends)
         slope = (q - p) / (c - d) if c > d else eta  # of the chord between the adjacent points
         if found.etas[place - 1] < slope < np.append(found.etas, np.inf)[place]:
@@ -265,7 +265,8 @@ class Frontier:
     @cached_property
     def points(self) -> Floats:
         """The pairs (C, P) of the solutions and of the other hypotheses, (number, 2)."""
-        return np.array([self._pair(one.objective) for one in (*self.solutions, *self.others)])
+        known: list[Any] = [*self.solutions, *self.others]
+        return np.array([self._pair(one.objective) for one in known])
 
     @cached_property
     def inner(self) -> Floats:

@@ -197,8 +197,8 @@ class Engine(Session):
             coef,
             intercept,
             Multipliers(rows, np.array(list(thetas.values()))),
-            claim,
-            outcome.iterations,
+            claim=claim,
+            iterations=outcome.iterations,
             solve_seconds=time.perf_counter() - started,
             details={
                 "primal": outcome.primal / self.n,
