@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from math import isfinite
 from typing import Any
 
 import nerm.report
 from nerm.cli.console import Console, make_table, write_text
-
-#: By measure of a regression, its words.
-OF_NUMBERS = {
-    "rmse": "root of the mean squared error",
-    "mean_absolute_error": "mean absolute error",
-    "r2": "R², the explained share of the variance",
-    "mean_difference": "difference in mean predictions (mean for v = +1 minus mean for v = -1)",
-    "correlation": "correlation of prediction and group",
-    "ks_distance": "distance between the distributions of predictions (Kolmogorov-Smirnov)",
-}
 
 
 def measured_json(point: nerm.report.Point) -> dict[str, Any]:
@@ -51,33 +40,25 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
     rows
         Description of the rows, for the title.
     """
-    task, fixed = point.task, nerm.report.fixed
+    task, display = point.task, point.display
     lines = []
-    if task.numbers is not None:
-        lines = [
-            [words, f"{point.measures[n]:.4g}", interval(point.intervals.get(n), task)]
-            for n, words in OF_NUMBERS.items()
-        ]
-    for name, metric in nerm.metrics.METRICS.items() if task.numbers is None else ():
-        value = point.undefined.get(name) or fixed(point.measures[name], 4)
-        lines.append([metric.words, value, interval(point.intervals.get(name), task)])
+    for name, words in display.measures.items():
+        value = point.undefined.get(name) or display.text(point.measures[name], digits=4)
+        lines.append([words, value, interval(display, point.intervals.get(name))])
     title = f"{task.asked} by {task.viewpoint.column}: {rows}; {_compared(task)}"
     tables = [make_table(title, ["measure", "value", "95 % interval"], lines)]
-    columns = ["group", "rows", task.asked, "decided so", "true positive", "false positive", "accuracy"]
-    if task.numbers is not None:
-        columns = ["group", "rows", f"mean {task.asked}", "mean prediction", "mean error"]
     lines = []
     for g in point.groups:
-        rates = [f"{_number(task, r)}\n{interval(g.intervals[n], task, 2)}" for n, r in g.rates.items()]
+        rates = [f"{display.text(r)}\n{interval(display, g.intervals[n], 2)}" for n, r in g.rates.items()]
         lines.append([g.name, f"{g.rows:,}" + few(g.few), *rates])
-    what = "Rates" if task.numbers is None else "Means"
-    tables.append(make_table(f"{what} by group, with 95 % intervals", columns, lines))
+    title = f"{display.averages} by group, with 95 % intervals"
+    tables.append(make_table(title, ["group", "rows", *display.heads(task)], lines))
     if len(point.differences) > 1:
         lines = []
         for d in point.differences:
-            value = _number(task, d.value, "+") + few(d.few)
-            lines.append([d.one, d.other, value, interval(d.interval, task)])
-        title = f"Differences in {_rates(task)}; the last is the largest between two groups"
+            value = display.text(d.value, display.difference) + few(d.few)
+            lines.append([d.one, d.other, value, interval(display, d.interval)])
+        title = f"Differences in {display.compared}; the last is the largest between two groups"
         tables.append(make_table(title, ["", "against", "difference", "95 % interval"], lines, left=2))
     if any(g.few for g in point.groups):
         worst = "; so may the measures above" if any(d.few for d in point.differences) else ""
@@ -95,11 +76,6 @@ def impact_table(ratios: Iterable[Mapping[str, Any]]) -> Any:
     return make_table(title, ["group", "rows", "decided so", "rate", "impact ratio"], lines)
 
 
-def _rates(task: nerm.tables.TableTask) -> str:
-    """Return of which rates differences are, in words."""
-    return "positive rates" if task.numbers is None else "mean predictions"
-
-
 def few(is_few: bool) -> str:
     """Return the mark of groups with few rows."""
     return " (few)" if is_few else ""
@@ -112,16 +88,9 @@ def _compared(task: nerm.tables.TableTask) -> str:
     return "each group is v = +1 once, and the least neutral value is shown"
 
 
-def interval(ends: tuple[float, float] | None, task: nerm.tables.TableTask, digits: int = 3) -> str:
+def interval(display: nerm.report.Display, ends: tuple[float, float] | None, digits: int = 3) -> str:
     """Format an interval for a table; "" if there is none."""
-    return "" if ends is None else " … ".join(_number(task, end, digits=digits) for end in ends)
-
-
-def _number(task: nerm.tables.TableTask, value: float, sign: str = "", digits: int = 3) -> str:
-    """Format a rate, or a mean in units of the target of a regression; a dash if it is not finite."""
-    if not isfinite(value):
-        return "–"
-    return f"{value:{sign}.{digits}f}" if task.numbers is None else f"{value:{sign}.4g}"
+    return "" if ends is None else " … ".join(display.text(end, digits=digits) for end in ends)
 
 
 def statements_shown(statements: Iterable[nerm.bounds.Statement], delta: float) -> list[Any]:
@@ -174,24 +143,19 @@ def show_study(
 
 def _front_table(study: nerm.report.Study) -> Any:
     """Return the trade-off table, one row per model; recommended and collapsed models are marked."""
-    aim, task = study.settings.aim, study.task
-    columns = {"auc": "AUC", "accuracy": "accuracy", "neutrality_risk": "C_sgn"}
-    columns |= {"calders_verwer_score": "difference"}
-    if task.numbers is not None:
-        columns = {"r2": "R²", "rmse": "RMSE", "mean_difference": "difference"}
-    more = {} if aim.name in columns else {aim.name: aim.words}
-    difference, rows = [*columns][-1], []
+    aim, display, rows = study.settings.aim, study.display, list[list[str]]()
+    columns = [*display.columns, *({aim.name} - display.columns.keys())]
+    heads = [display.columns.get(name, aim.words) for name in columns]
+    heads = [head.removesuffix(f" in {display.compared}") for head in heads]  # short: explained below
+    at = len(display.columns)
     for p in (*study.points, *study.others):
         mark = "→" if p is study.recommended else "×" if p.collapse and p.model else ""
-        values = {name: _number(task, p.measures[name]) for name in (*columns, *more)}
-        cells = [
-            *(values[name] for name in columns),
-            interval(p.intervals.get(difference), task, 2),
-            *(values[name] for name in more),
-        ]
+        cells = [display.text(p.measures[name]) for name in columns]
+        cells.insert(at, interval(display, p.intervals.get(display.difference), 2))
         rows.append([f"{mark:1} {p.label}", *cells, p.certified.replace("stationary", "local")])
-    heads = ["  model", *columns.values(), "95 % interval", *more.values(), "gap"]
-    return make_table(f"{task.asked}, neutral to {task.viewpoint.column}", heads, rows)
+    heads.insert(at, "95 % interval")
+    title = f"{study.task.asked}, neutral to {study.task.viewpoint.column}"
+    return make_table(title, ["  model", *heads, "gap"], rows)
 
 
 def _legend(study: nerm.report.Study) -> str:
@@ -202,12 +166,10 @@ def _legend(study: nerm.report.Study) -> str:
     lines = [
         f"Measured by {study.how_measured}.",
         f"Marks: {', '.join(marks)}.",
-        f"difference: in {_rates(study.task)}, that of v = +1 minus that of v = -1; {_compared(study.task)}.",
+        f"difference: in {study.display.compared}, that of v = +1 minus that of v = -1; {_compared(study.task)}.",
+        study.display.legend,
+        "gap: the objective is certified to be at most this share above its optimum.",
     ]
-    of_numbers = "R²: explained share of the variance. RMSE: root of the mean squared error."
-    of_decisions = "C_sgn: |share of decisions that agree with the group − share that do not|."
-    lines.append(of_decisions if study.task.numbers is None else of_numbers)
-    lines.append("gap: the objective is certified to be at most this share above its optimum.")
     if any(point.certified == "stationary" for point in study.points):
         lines[-1] = lines[-1].replace(".", "; local: a stationary point of a problem that is not convex.")
     if any(other.label == "logistic regression" for other in study.others):

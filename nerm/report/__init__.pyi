@@ -8,6 +8,7 @@ from .chart import figure_svg as figure_svg
 from .chart import fixed as fixed
 from .fitting import Level as Level
 from .fitting import Settings as Settings
+from .measuring import Display as Display
 from .measuring import Point as Point
 from .measuring import held_out_bounds as held_out_bounds
 from .measuring import point_of as point_of

@@ -32,6 +32,8 @@ class Display:
         The measure of quality to which the budget applies, and its name in texts.
     correct
         The measure by which alternatives in an audit are ranked, and its name in texts.
+    measures
+        All measures, in words.
     columns, more
         By measure, the head of its column in trade-off tables; `more` are further columns of the page.
     cards
@@ -40,32 +42,47 @@ class Display:
         The measures that are shown with their sign.
     rates
         The heads of the rates of a group; {} is the positive decision or the target.
-    compared
-        The rates by which groups are compared, in words.
+    averages, compared
+        The words for all rates of a group, and for that by which groups are compared.
+    legend
+        The explanation of the columns.
     form
-        The format of a measure.
+        The format of a number, up to its digits.
     """
 
     quality: tuple[str, str]
     correct: tuple[str, str]
+    measures: dict[str, str]
     columns: dict[str, str]
     more: dict[str, str]
     cards: dict[str, str]
     signed: tuple[str, ...]
     rates: tuple[str, ...]
+    averages: str
     compared: str
+    legend: str
     form: str
 
-    def text(self, name: str, value: float) -> str:
-        """Format a measure; a dash if it is not finite."""
+    def text(self, value: float, name: str = "", digits: int = 3) -> str:
+        """Format the value of a measure, or a rate if it has no name; a dash if it is not finite."""
         if not math.isfinite(value):
             return "–"
-        return f"{value:{'+' * (name in self.signed)}{self.form}}".replace("-", "−")
+        return format(value, "+" * (name in self.signed) + self.form.format(digits))
+
+    @property
+    def difference(self) -> str:
+        """The measure that compares two groups."""
+        return [*self.columns][-1]
+
+    def heads(self, task: TableTask) -> list[str]:
+        """Return the heads of the rates of a group."""
+        return [head.replace("{}", task.asked) for head in self.rates]
 
 
 OF_DECISIONS = Display(
     quality=("auc", "AUC"),
     correct=("accuracy", "accuracy"),
+    measures={name: metric.words for name, metric in metrics.METRICS.items()},
     columns={
         "auc": "AUC",
         "accuracy": "accuracy",
@@ -79,25 +96,32 @@ OF_DECISIONS = Display(
     cards={"auc": "auc", "difference": "calders_verwer_score", "csgn": "neutrality_risk"},
     signed=("calders_verwer_score", "equal_opportunity_difference"),
     rates=("{}", "decided so", "true positive", "false positive", "accuracy"),
+    averages="Rates",
     compared="positive rates",
-    form=".3f",
+    legend="C_sgn: |share of decisions that agree with the group − share that do not|.",
+    form=".{}f",
 )
 OF_NUMBERS = Display(
     quality=("r2", "R²"),
     correct=("r2", "R²"),
+    measures={
+        "rmse": "root of the mean squared error",
+        "mean_absolute_error": "mean absolute error",
+        "r2": "R², the explained share of the variance",
+        "mean_difference": "difference in mean predictions (mean for v = +1 minus mean for v = -1)",
+        "correlation": "correlation of prediction and group",
+        "ks_distance": "distance between the distributions of predictions (Kolmogorov-Smirnov)",
+    },
     columns={"r2": "R²", "rmse": "RMSE", "mean_difference": "difference in mean predictions"},
     more={"correlation": "correlation", "ks_distance": "KS distance"},
     cards={name: name for name in ("r2", "mean_difference", "correlation", "ks_distance")},
     signed=("mean_difference", "correlation"),
     rates=("mean {}", "mean prediction", "mean error"),
+    averages="Means",
     compared="mean predictions",
-    form=".3g",
+    legend="R²: explained share of the variance. RMSE: root of the mean squared error.",
+    form=".4g",
 )
-
-
-def display_of(task: TableTask) -> Display:
-    """Return how the results of a task are shown."""
-    return OF_DECISIONS if task.numbers is None else OF_NUMBERS
 
 
 @dataclass(frozen=True)
@@ -187,6 +211,11 @@ class Point:
     model: FittedModel | None = None
     training: dict[str, float] | None = None
     command: str = ""
+
+    @property
+    def display(self) -> Display:
+        """How the measures are shown."""
+        return OF_DECISIONS if self.task.numbers is None else OF_NUMBERS
 
     @property
     def certified(self) -> str:

@@ -40,7 +40,7 @@ def render_page(study: Study, command: str = "") -> str:
         short=lambda name: name.removeprefix(prefix),
         columns=study.display.columns | study.display.more,
         cards=study.display.cards,
-        aim=study.settings.aim.name,
+        text=lambda *shown: study.display.text(*shown).replace("-", "−"),
         everyone=groups_of(study.task, study.task.y),
         reference=reference(study),
         command=command,
@@ -97,7 +97,7 @@ def prediction_sentences(study: Study, point: Point) -> list[str]:
     """Return the same for a regression: the squared error of a point, and how it follows the groups."""
     plain, usual, m = study.points[0], reference(study), point.measures
     mean, correlation = (
-        study.display.text(name, p.measures[name])
+        study.display.text(p.measures[name], name)
         for name, p in (("mean_difference", plain), ("correlation", point))
     )
     constant = float(np.var(np.asarray(point.task.numbers)))  # the squared error of the mean

@@ -22,7 +22,6 @@ from nerm.report.measuring import (
     Point,
     collapse_of,
     decisions_of,
-    display_of,
     held_out_bounds,
     measures_of,
     point_of,
@@ -113,7 +112,7 @@ class Study:
     @property
     def display(self) -> Display:
         """How the results are shown."""
-        return display_of(self.task)
+        return self.points[0].display
 
     @property
     def how_measured(self) -> str:
