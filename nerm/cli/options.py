@@ -191,13 +191,13 @@ study_options = all_of(
 
 def reading_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return the `table_options` of a command as `nerm.tables.read_table` takes them."""
-    names = ("separator", "skip_lines", "skip_bad_rows", "memory", "encoding", "decimal", "sheet", "exact")
-    given = {name: options[name] for name in names}
     pairs = [pair.rpartition("=") for pair in options.get("same", ())]
     if wrong := ["".join(pair) for pair in pairs if not all(pair)]:
         raise click.BadParameter(f"--same must be two values, such as Male=M, not {wrong[0]!r}.")
-    given["same"] = {before.strip(): after.strip() for before, _, after in pairs}
-    return {"columns": _columns(options["columns"]), "header": not options["no_header"], **given}
+    names = {field.name for field in fields(nerm.tables.formats.Layout)} & options.keys()
+    same = {before.strip(): after.strip() for before, _, after in pairs}
+    own = {"columns": _columns(options["columns"]), "header": not options["no_header"], "same": same}
+    return {name: options[name] for name in names} | own
 
 
 def _columns(given: str | None) -> list[str] | None:
@@ -218,25 +218,23 @@ def _columns(given: str | None) -> list[str] | None:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def task_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTask, tuple[str, ...]]:
-    """Read a table and assign roles to its columns; return the task and the strings that mean "missing"."""
-    missing = (*nerm.tables.values.MISSING, *options["missing"])
+def task_of(path: str, options: dict[str, Any]) -> nerm.tables.TableTask:
+    """Read a table and assign roles to its columns."""
     names = ("target", "positive", "favoured", "intersect", "bins", "keep_viewpoint", "leave_out", "task")
     roles = {name: options[name] for name in names if options.get(name) is not None}
     table = nerm.tables.read_table(path, **reading_of(options))
     table[options["target"]]  # a mistyped one is told before anything else is imported
     given = options["viewpoint"]
     views = [given] if given in table.names else [name.strip() for name in given.split(",")]
-    return nerm.tables.make_task(table, viewpoint=views, **roles, missing=missing), missing
+    return nerm.tables.make_task(table, viewpoint=views, **roles)
 
 
 def request_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTask, nerm.report.Settings]:
     """Read the table and return the task and the settings of the study that the options describe."""
-    task, missing = task_of(path, options)
-    task = nerm.tables.survey(task, nominal=options["nominal"], numeric=options["numeric"], missing=missing)
+    task = task_of(path, options)
+    task = nerm.tables.survey(task, nominal=options["nominal"], numeric=options["numeric"])
     names = [field.name for field in fields(nerm.report.Settings)]
     given = {name: options[name] for name in names if options.get(name) is not None}
-    given |= {"missing": missing}
     if task.numbers is not None:
         refuse_given(["features"] * (options["features"] == "trees"))
         usual = settings_of_numbers(task)

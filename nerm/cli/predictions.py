@@ -43,8 +43,6 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
     """
     check_places({"the model": model, "the data": data}, {"--out": out})
     fitted = nerm.tables.load_model(model, options["trust"])
-    words = (*fitted.recipe.missing, *options["missing"])  # the model keeps those that were given to fit
-    fitted = replace(fitted, recipe=replace(fitted.recipe, missing=words))
     rows: list[dict[str, Any]] = []
     notes: tuple[str, ...] = ()
     count = positive = 0
@@ -128,7 +126,7 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
         raise click.UsageError("Give one of --score, --prediction and --model.")
     check_places({"the data": data, "the model": model}, {"--report": report})
     delta = options["delta"]
-    task, missing = shared.task_of(data, options)
+    task = shared.task_of(data, options)
     if model is None:  # neutral models must not learn from what is audited
         own = (score, prediction, *WRITTEN)
         task = replace(task, inputs=tuple(name for name in task.inputs if name not in own))
@@ -141,8 +139,8 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
     elif score is not None:
         scores = given.score_column(task, score, options["threshold"])
     else:
-        saved = nerm.tables.saved_model.SavedModel.read(model, task, options["trust"], missing)
-        scores = saved.score(task.table, missing) - (options["threshold"] or 0.0)
+        saved = nerm.tables.saved_model.SavedModel.read(model, task, options["trust"])
+        scores = saved.score(task.table) - (options["threshold"] or 0.0)
     console.notes(task.notes)
     point = nerm.report.point_of("audited", task, scores)
     statements = [] if task.numbers is not None else nerm.report.held_out_bounds(task, scores, delta)
@@ -154,8 +152,8 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
         shown += [rendering.impact_table(ratios), *rendering.statements_shown(statements, delta)]
     if report is not None:
         usual = {"limits": LIMITS[1:3]} if task.numbers is None else shared.settings_of_numbers(task)
-        settings = nerm.report.Settings(missing=missing, seed=options["seed"], delta=delta, **usual)
-        task = nerm.tables.survey(task, missing=missing) if task.inputs else task
+        settings = nerm.report.Settings(seed=options["seed"], delta=delta, **usual)
+        task = nerm.tables.survey(task) if task.inputs else task
         with console.progress("Audit") as progress:
             study = nerm.report.study.audit_study(task, scores, settings, progress)
         write_text(report, nerm.report.render_page(study, f"nerm audit {task.table.source} …"))

@@ -160,14 +160,14 @@ def _front_table(study: nerm.report.Study) -> Any:
 
 def _legend(study: nerm.report.Study) -> str:
     """Return the text below the trade-off table that explains its columns and marks."""
-    marks = ["→ recommended"] if study.recommended else []
+    display, marks = study.display, ["→ recommended"] if study.recommended else []
     if any(point.collapse for point in study.points):
         marks.append("× nearly constant, or its positive rate collapsed")
     lines = [
         f"Measured by {study.how_measured}.",
         f"Marks: {', '.join(marks)}.",
-        f"difference: in {study.display.compared}, that of v = +1 minus that of v = -1; {_compared(study.task)}.",
-        study.display.legend,
+        f"difference: in {display.compared}, that of v = +1 minus that of v = -1; {_compared(study.task)}.",
+        display.legend,
         "gap: the objective is certified to be at most this share above its optimum.",
     ]
     if any(point.certified == "stationary" for point in study.points):

@@ -27,7 +27,6 @@ from nerm.tables.roles import TableTask
 from nerm.tables.saved_model import SavedModel
 from nerm.tables.table_model import scores_of
 from nerm.tables.trees import Trees, with_column
-from nerm.tables.values import MISSING
 from nerm.typing import Array, Bools, Floats, Matrix
 
 SMALL_TABLE = 4000  # largest number of rows for cross-validation, and for the comparison of surrogates
@@ -89,8 +88,6 @@ class Settings:
     budget
         Largest loss of AUC on held-out rows, compared with the plain model, that the recommended model may
         have.
-    missing
-        The strings that mean "missing".
     features
         The columns of the models: "linear", the coded ones; "splines", with B-splines of the numbers;
         "trees", with the score of boosted trees.
@@ -119,7 +116,6 @@ class Settings:
     seed: int = 0
     delta: float = COMMAND_LINE.delta
     budget: float = 0.03
-    missing: tuple[str, ...] = MISSING
     features: str = "linear"
     head: str | None = None
     unseen: bool = False
@@ -229,14 +225,14 @@ class Training:
         A base model scores the rows on which it is learned by cross-fitting.
         """
         task, given, settings = self.task, self.learned, self.settings
-        more: dict[str, Any] = {"missing": settings.missing, "splines": settings.features == "splines"}
-        recipe, notes = learn_recipe(task.table.rows(given), task.inputs, kinds=task.kinds, **more)
+        splines = settings.features == "splines"
+        recipe, notes = learn_recipe(task.table.rows(given), task.inputs, kinds=task.kinds, splines=splines)
         X = recipe.transform(task.table)[0]
         base: Trees | SavedModel
         if settings.head is not None:
-            saved = SavedModel.read(settings.head, task, settings.trust, settings.missing)
-            base, scores = saved.head(task.rows(given), settings.unseen, settings.missing)
-            column = base.score(task.table, settings.missing)
+            saved = SavedModel.read(settings.head, task, settings.trust)
+            base, scores = saved.head(task.rows(given), settings.unseen)
+            column = base.score(task.table)
         elif settings.features == "trees":
             base, scores = Trees.learn(X[given], task.y[given], settings.seed)
             column = base.score(X)

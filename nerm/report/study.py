@@ -31,7 +31,6 @@ from nerm.signs import sign
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import WORDS, TableTask, values_of
-from nerm.tables.values import missing_in
 from nerm.typing import Floats, Ints, Matrix
 
 PARTS = 5  # folds of a cross-validation
@@ -443,7 +442,7 @@ def _other_methods(
     for method in methods:
         X, Z = training.coded[1], X_test
         if method.coding == "nominal":  # the paper's discretization
-            frames = [_nominal(task, settings.missing) for task in (training.task, held)]
+            frames = [_nominal(task) for task in (training.task, held)]
             X, Z = map(Discretize().fit(frames[0]).transform, frames)
         fold = Fold(X, training.task.y, training.task.v, Z, held.v, settings.seed)
         etas = method.etas[::2]
@@ -451,11 +450,11 @@ def _other_methods(
         yield from zip(labels, method.fit(fold, lam, etas), strict=True)
 
 
-def _nominal(task: TableTask, missing: Sequence[str]) -> pd.DataFrame:
+def _nominal(task: TableTask) -> pd.DataFrame:
     """Return the inputs as strings and numbers, with nan for the strings that mean "missing"."""
     columns: dict[str, Any] = {}
     for name in task.inputs:
-        kind, unknown = task.kinds[name], missing_in(task.table[name], missing)
+        kind, unknown = task.kinds[name], task.table.unknown(name)
         found = {"": task.table[name]} if kind == WORDS else values_of(task.table, name, kind)
         columns |= {f"{name} {part}": pd.Series(values).mask(unknown) for part, values in found.items()}
     return pd.DataFrame(columns)

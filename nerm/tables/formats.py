@@ -83,6 +83,8 @@ class Layout:
         Whether values that differ only by case, blanks or accents are different values.
     same
         By value, another value of the target or the viewpoint that means the same.
+    missing
+        Words that mean "missing", beside `nerm.tables.values.MISSING`.
     """
 
     name: str
@@ -98,6 +100,7 @@ class Layout:
     usual: str | None = None
     exact: bool = False
     same: Mapping[str, str] = field(default_factory=dict)
+    missing: Sequence[str] = ()
 
     def refuse(self, must: str, got: str, do: str) -> InvalidInputError:
         """Return an error about this file: what it must be, what was found, and what to do."""

@@ -19,6 +19,7 @@ from nerm.errors import InvalidInputError, check_known
 from nerm.tables.formats import Content, Layout, Record, opened, text_content
 from nerm.tables.values import (
     MARKS,
+    MISSING,
     counted,
     decimal_marks,
     key_of,
@@ -48,6 +49,8 @@ class TextTable:
         Messages for the user about how the file was read.
     exact, same
         As for `nerm.tables.formats.Layout`.
+    missing
+        All words that mean "missing", in upper or lower case.
 
     Examples
     --------
@@ -69,6 +72,7 @@ class TextTable:
     notes: tuple[str, ...] = ()
     exact: bool = False
     same: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = MISSING
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -87,14 +91,30 @@ class TextTable:
         """The number of each row in the file, (n,)."""
         return self.frame.index.to_numpy()
 
+    def unknown(self, name: str) -> Bools:
+        r"""Return a mask of the missing cells of a column, (n,).
+
+        >>> parse_table("a,b\n1,x\n?,y\n,z\n", "t").unknown("a")
+        array([False,  True,  True])
+        """
+        return pd.Series(self[name]).str.lower().isin([word.lower() for word in self.missing]).to_numpy()
+
+    def known(self, name: str) -> dict[str, None]:
+        """Return the different known cells of a column, in their order."""
+        return dict.fromkeys(self[name][~self.unknown(name)].tolist())
+
     def numbers(self, name: str) -> Floats:
-        """Return the numbers of a column, (n,), read with its decimal mark; nan if a cell is no number."""
+        r"""Return the numbers of a column, (n,), read with its decimal mark; nan if a cell holds none.
+
+        >>> parse_table("a,b\n-99,1\n2,3\n", "t", missing=["-99"]).numbers("a")
+        array([nan,  2.])
+        """
         words, mark = self[name], self.marks.get(name)
         numbers = numbers_in(words, mark)
         if mark is None and self.usual:  # the mark may occur for the first time in a later part
             strange = np.isnan(numbers)
             numbers[strange] = numbers_in(words[strange], self.usual)
-        return numbers
+        return np.where(self.unknown(name), np.nan, numbers)
 
     @property
     def usual(self) -> str | None:
@@ -145,10 +165,16 @@ class TextTable:
         key = str if self.exact else key_of
         return key, {key(word): key(other) for word, other in (self.same if role else {}).items()}
 
-    def first(self, name: str, selected: Bools) -> str:
-        """Return the first selected cell of a column and its row, for an error; `selected` is a mask."""
-        i = int(np.flatnonzero(selected)[0])
-        return f"{quoted(self[name][i])} in row {self.places[i]}"
+    def refuse(self, name: str, cells: Bools, must: str, do: str, got: str = "") -> None:
+        """Raise an error that names the first of these cells of a column, if there are any.
+
+        `must` and `do` say what the cells must be and what to do, with {} for the first cell; `got` is put
+        before the cell that was found.
+        """
+        if cells.any():
+            i = int(np.flatnonzero(cells)[0])
+            cell = quoted(self[name][i])
+            raise InvalidInputError(must, f"{got}{cell} in row {self.places[i]}", do.replace("{}", cell))
 
     def rows(self, kept: Bools | Ints) -> Self:
         """Return a table of the selected rows; `kept` is a mask, (n,), or an array of row indices."""
@@ -305,7 +331,8 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
             notes = (*content.notes, *notes, *_decimal_notes(marks))
         if bad := len(rows) - len(frame):
             notes = (*notes, f"{bad} rows with a wrong number of fields were left out")
-        yield TextTable(layout.name, frame, marks, notes, layout.exact, layout.same)
+        missing = (*MISSING, *layout.missing)
+        yield TextTable(layout.name, frame, marks, notes, layout.exact, layout.same, missing)
         notes = ()
         start += len(rows)
         rows = list(islice(records, per_part))

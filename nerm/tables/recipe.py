@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -28,8 +28,8 @@ from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
 from nerm.tables.saved_model import SavedModel
 from nerm.tables.trees import Trees, with_column
-from nerm.tables.values import MISSING, ORDERS, date_orders, missing_in, positive_of, written
-from nerm.typing import Array, Bools, Floats, Ints, Matrix
+from nerm.tables.values import MISSING, ORDERS, date_orders, positive_of, written
+from nerm.typing import Array, Floats, Ints, Matrix
 
 MOST_LEVELS = 100  # a nominal column with more values keeps the most frequent ones and pools the others
 OTHER, MISSING_LEVEL = "(other)", "(missing)"
@@ -86,22 +86,20 @@ class Numeric:
         splines = [f"{own} (spline {k + 1})" for k in range(len(self.knots) + 1 if self.knots else 0)]
         return (own, *splines, *[f"{self.name} {MISSING_LEVEL}"] * self.indicator)
 
-    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int, int]:
+    def code(self, table: TextTable) -> tuple[Matrix, int, int]:
         """Return the coded column of a table, (n, features), how many values were guessed, and a doubt.
 
-        `unknown` marks the missing values, (n,). They count as guessed if no indicator column marks them. The
-        doubt is 1 if the dates could be read in another order than in fit, else 0.
+        Missing values count as guessed if no indicator column marks them. The doubt is 1 if the dates could
+        be read in another order than in fit, else 0.
         """
-        numbers = values_of(table, self.name, self.holds)[self.part]
-        unread = np.isnan(numbers) & ~unknown
-        if unread.any():
-            what = f"dates ({self.holds})" if self.part else "numbers"
-            must = f"column {self.name!r} of {table.source!r} must hold {what}, as the model was fitted on"
-            got, do = table.first(self.name, unread), "Correct it, or leave the field empty"
-            raise InvalidInputError(must, got, do)
+        numbers, unknown = values_of(table, self.name, self.holds)[self.part], table.unknown(self.name)
+        what = f"dates ({self.holds})" if self.part else "numbers"
+        must = f"column {self.name!r} of {table.source!r} must hold {what}, as the model was fitted on"
+        do = "Correct it, or leave the field empty"
+        table.refuse(self.name, np.isnan(numbers) & ~unknown, must, do)
         coded = (np.where(unknown, self.median, numbers) - self.mean) / self.scale
-        known = table[self.name][~unknown].tolist()
-        doubt = int(self.part == "days" and len(known) > 0 and date_orders(known) != [self.holds])
+        known = table.known(self.name) if self.part == "days" else ()
+        doubt = int(len(known) > 0 and date_orders(known) != [self.holds])
         columns = [coded]
         if self.knots:
             knots = np.array(self.knots)[:, None]
@@ -152,13 +150,14 @@ class Nominal:
         """The names of the coded columns."""
         return tuple(f"{self.name} = {level}" for level in Levels(self.levels).shown)
 
-    def code(self, table: TextTable, unknown: Bools) -> tuple[Matrix, int, int]:
+    def code(self, table: TextTable) -> tuple[Matrix, int, int]:
         """Return the coded column of a table, (n, features), and how many values are no level.
 
-        `unknown` marks the missing values, (n,). A value that differs from one level only by case, blanks or
+        A value that differs from one level only by case, blanks or
         accents is that level, unless the table is `exact`; the last number counts such values.
         """
         levels, words = Levels(self.levels), table.matched(self.name, self.levels)
+        unknown = table.unknown(self.name)
         codes = levels.codes(np.where(unknown, MISSING_LEVEL, words))
         respelled = int((words != table[self.name]).sum())
         if self.pooled:
@@ -256,16 +255,14 @@ class Recipe:
             more = f" (and {len(absent) - 1} more missing)" if len(absent) > 1 else ""
             do = "Use a table like the one given to fit"
             raise InvalidInputError(must, f"no column {next(iter(absent))!r}{more}", do)
-        coded = [column.code(table, missing_in(table[column.name], self.missing)) for column in self.columns]
+        table = replace(table, missing=(*self.missing, *table.missing))  # of fit, and of this table
+        coded = [column.code(table) for column in self.columns]
         matrix = sp.hstack([sp.csr_matrix(block) for block, *_ in coded], format="csr")
         sparse = 2 * matrix.nnz < matrix.shape[0] * matrix.shape[1]
         matrix = matrix if sparse else matrix.toarray()
         if self.base is not None:
-            if isinstance(self.base, SavedModel):
-                score = self.base.score(table, self.missing)
-            else:
-                score = self.base.score(matrix)
-            matrix = with_column(matrix, score)
+            seen = table if isinstance(self.base, SavedModel) else matrix
+            matrix = with_column(matrix, self.base.score(seen))
         return matrix, np.array([counts for _, *counts in coded])
 
     def to_dict(self) -> dict[str, Any]:
@@ -294,7 +291,6 @@ def learn_recipe(
     table: TextTable,
     inputs: Sequence[str],
     *,
-    missing: Sequence[str] = MISSING,
     kinds: Mapping[str, str] | None = None,
     splines: bool = False,
 ) -> tuple[Recipe, tuple[str, ...]]:
@@ -308,8 +304,6 @@ def learn_recipe(
         The training rows.
     inputs
         Names of the columns to code.
-    missing
-        The strings that mean "missing".
     kinds
         By column name, the kind of its values, as found by `survey` on more rows, or "words" for codes that
         look like numbers. For other columns the kind is found from the table.
@@ -328,22 +322,21 @@ def learn_recipe(
     """
     columns, left_out, notes = list[Numeric | Nominal](), dict[str, str](), list[str]()
     for name in inputs:
-        unknown = missing_in(table[name], missing)
-        known, some = table[name][~unknown], bool(unknown.any())
-        distinct = len(set(known.tolist()))
+        unknown, distinct = table.unknown(name), len(table.known(name))
+        some = bool(unknown.any())
         if distinct < 2 and not (distinct and some):
             left_out[name] = "the same value in every row" if distinct else "no values"
             continue
         if some:
             how = f"({100 * unknown.mean():.2g} %{written(table[name][unknown])})"
             notes.append(f"{name!r}: {int(unknown.sum())} values missing {how}")
-        kind = (kinds or {}).get(name) or kind_of(name, table, unknown)
+        kind = (kinds or {}).get(name) or kind_of(name, table)
         if kind != WORDS:
             *parts, last = values_of(table.rows(~unknown), name, kind).items()
             varying = [(part, numbers) for part, numbers in parts if np.ptp(numbers) > 0]
             columns += [Numeric.learn(name, numbers, False, kind, part, splines) for part, numbers in varying]
             columns.append(Numeric.learn(name, last[1], some, kind, last[0], splines))
-        elif distinct == len(known) > MOST_LEVELS:
+        elif distinct == (~unknown).sum() > MOST_LEVELS:
             left_out[name] = "another word in every row, so it names rows"
         else:
             spelled, merged = table.rows(~unknown).categories(name)
@@ -357,7 +350,7 @@ def learn_recipe(
         got = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
         raise InvalidInputError(must, got, "Add columns to learn from")
     notes += [f"{name!r} left out: {why}" for name, why in left_out.items()]
-    recipe = Recipe(tuple(columns), left_out, tuple(missing), table.usual)
+    recipe = Recipe(tuple(columns), left_out, table.missing, table.usual)
     if (features := len(recipe.feature_names)) > max(MOST_LEVELS, len(table) / 2):
         more = "a larger --lam or fewer columns may serve new rows better"
         notes.append(f"{features} features for {len(table)} rows, so a model can overfit them: {more}")
@@ -401,7 +394,7 @@ class TablePiece:
         cells = max(1, min(PART_CELLS, self.limit // sys.getsizeof("")))
         parts = read_parts(self.source, cells=cells) if is_file else [table_of(self.source, self.name)]
         for number, part in enumerate(parts):
-            table = part.rows(~np.any([missing_in(part[role]) for role in roles], axis=0))
+            table = part.rows(~np.any([part.unknown(role) for role in roles], axis=0))
             if not len(table):
                 continue
             columns = {column: table[column] for column in table.names if column not in roles}

@@ -160,7 +160,6 @@ def make_task(
     bins: Sequence[float] = (),
     keep_viewpoint: bool = False,
     leave_out: Sequence[str] = (),
-    missing: Sequence[str] = cells.MISSING,
 ) -> TableTask:
     r"""Assign roles to the columns of a table; leave out rows whose target or viewpoint is missing.
 
@@ -190,8 +189,6 @@ def make_task(
         Whether the viewpoint columns are inputs too.
     leave_out
         Columns that are not used as inputs.
-    missing
-        The strings that mean "missing".
 
     Examples
     --------
@@ -203,7 +200,7 @@ def make_task(
      ("1 rows without a value of 'income' were left out, written '?'", "fewer than 30 rows have ...))
     """
     given = (viewpoint,) if isinstance(viewpoint, str) else tuple(dict.fromkeys(viewpoint))
-    table, views = _with_groups(table, given, bins, missing)
+    table, views = _with_groups(table, given, bins)
     if target in views:
         do = "Name another column as viewpoint"
         raise InvalidInputError("target and viewpoint must be two columns", f"{target!r} for both", do)
@@ -211,12 +208,12 @@ def make_task(
         table[name]  # a name that is not there must be refused
     notes, left_out = list[str](), list[str]()
     for name in (target, *views):
-        unknown = cells.missing_in(table[name], missing)
+        unknown = table.unknown(name)
         if unknown.all():
             must = f"column {name!r} must hold values"
             raise InvalidInputError(must, "missing values only", "Use another column")
-        if unknown.any():
-            count, how = int(unknown.sum()), cells.written(table[name][unknown])
+        if count := int(unknown.sum()):
+            how = cells.written(table[name][unknown])
             left_out.append(f"{count} rows without a value of {name!r} were left out{how}")
             table = table.rows(~unknown)
     numbers = None if task == "classification" else _numbers_of(table, target, positive, task)
@@ -265,10 +262,7 @@ def _numbers_of(table: TextTable, target: str, positive: str | None, task: str) 
     if task == "auto" and (positive is not None or strange.mean() > 0.5 or count <= MOST_SHOWN):
         return None
     must, do = "the target of a regression must be a number in every row", "use --task classification"
-    if strange.any():
-        cell = cells.quoted(table[target][strange][0])
-        do = f"Correct it, declare it missing with --missing {cell}, or {do}"
-        raise InvalidInputError(must, f"{table.first(target, strange)} of {target!r}", do)
+    table.refuse(target, strange, must, f"Correct it, declare it missing with --missing {{}}, or {do}")
     if positive is not None or count < 2:
         got = "--positive" if positive is not None else f"one number in {target!r}"
         raise InvalidInputError(must, got, f"Leave --positive out, or {do}")
@@ -276,7 +270,7 @@ def _numbers_of(table: TextTable, target: str, positive: str | None, task: str) 
 
 
 def _with_groups(
-    table: TextTable, viewpoints: Sequence[str], bins: Sequence[float], missing: Sequence[str]
+    table: TextTable, viewpoints: Sequence[str], bins: Sequence[float]
 ) -> tuple[TextTable, tuple[str, ...]]:
     """Replace the numbers of viewpoints by words for their groups; return the table and the column names.
 
@@ -287,15 +281,13 @@ def _with_groups(
         found = None if given in table.names else _COMPARED.fullmatch(given)
         name = given if found is None else found[1].strip()
         views.append(name)
-        unknown = cells.missing_in(table[name], missing)
-        numbers = np.where(unknown, np.nan, table.numbers(name))
+        unknown, numbers = table.unknown(name), table.numbers(name)
         edges = sorted(bins) if found is None else [float(found[3])]
         strange = np.isnan(numbers) & ~unknown
         if not edges or (found is None and strange.any()):
             continue
-        if strange.any():
-            must, do = f"{given!r} must compare a column of numbers", "Name a group with --favoured instead"
-            raise InvalidInputError(must, table.first(name, strange), do)
+        must, do = f"{given!r} must compare a column of numbers", "Name a group with --favoured instead"
+        table.refuse(name, strange, must, do)
         cut = True
         inner = [f"{low:g} to below {high:g}" for low, high in pairwise(edges)]
         words = [f"below {edges[0]:g}", *inner, f"{edges[-1]:g} or more"]
@@ -425,44 +417,30 @@ def _order(value: str) -> tuple[bool, float, str]:
     return (True, 0.0, value) if np.isnan(number) else (False, number, value)
 
 
-def kind_of(name: str, table: TextTable, unknown: Bools) -> str:
+def kind_of(name: str, table: TextTable) -> str:
     """Return the kind of a column's values: numbers, words, or dates in one of `values.ORDERS`.
 
     If most but not all known values are numbers (or dates), the column is refused.
-
-    Parameters
-    ----------
-    name, table
-        Name of the column, and its table.
-    unknown
-        Mask of the missing values, (n,).
     """
-    words, known = table[name], int((~unknown).sum())
-    kind, what, strange = NUMBERS, "numbers", np.isnan(table.numbers(name)) & ~unknown
+    words, unknown = table[name], table.unknown(name)
+    known, kind, what = int((~unknown).sum()), NUMBERS, "numbers"
+    strange = np.isnan(table.numbers(name)) & ~unknown
     if strange.sum() > known / 2:
-        orders = cells.date_orders(dict.fromkeys(words[~unknown].tolist()))
+        orders = cells.date_orders(table.known(name))
         if not orders:
             return WORDS
         kind, what = orders[0] if len(orders) == 1 else UNCLEAR, f"dates ({orders[0]})"
         strange = cells.dates_in(words, orders[0]).isna() & ~unknown
     if strange.sum() > known / 2:
         return WORDS
-    if not strange.any():
-        return kind
-    count, cell = int(strange.sum()), cells.quoted(words[strange][0])
     must = f"column {name!r} must hold {what.partition(' ')[0]} only, or words"
-    got = f"{known - count} {what} and {count} other values, first {table.first(name, strange)}"
-    do = f"Correct them, declare them missing with --missing {cell}, or take the column as words with "
-    raise InvalidInputError(must, got, f"{do}--nominal {name!r}")
+    got = f"{known - strange.sum()} {what} and {strange.sum()} other values, first "
+    do = "Correct them, declare them missing with --missing {}, or take the column as words with "
+    table.refuse(name, strange, must, f"{do}--nominal {name!r}", got)
+    return kind
 
 
-def survey(
-    task: TableTask,
-    *,
-    nominal: Sequence[str] = (),
-    numeric: Sequence[str] = (),
-    missing: Sequence[str] = cells.MISSING,
-) -> TableTask:
+def survey(task: TableTask, *, nominal: Sequence[str] = (), numeric: Sequence[str] = ()) -> TableTask:
     r"""Find the kind of each input, and leave out identifiers; return the completed task.
 
     Its notes name the identifiers, dates of unclear order, and columns that may leak the target.
@@ -475,8 +453,6 @@ def survey(
         Columns to treat as words, even if they look like numbers.
     numeric
         Columns of numbers to keep, even if they look like identifiers.
-    missing
-        The strings that mean "missing".
 
     Examples
     --------
@@ -497,12 +473,11 @@ def survey(
     for name in (*nominal, *numeric):
         table[name]  # a name that is not there must be refused
     for name in task.inputs:
-        unknown = cells.missing_in(table[name], missing)
-        kind = WORDS if name in nominal else kind_of(name, table, unknown)
+        kind = WORDS if name in nominal else kind_of(name, table)
         if name in numeric and kind != NUMBERS:
             must = f"--numeric {name!r} must hold numbers"
             raise InvalidInputError(must, kind, "Correct it, or use --nominal")
-        if name not in (*nominal, *numeric) and _is_identifier(table, name, kind, unknown, task.y):
+        if name not in (*nominal, *numeric) and _is_identifier(table, name, kind, task.y):
             kind = IDENTIFIER
         kinds[name] = kind
     notes = []
@@ -510,14 +485,14 @@ def survey(
         if found := [name for name, its in kinds.items() if its == kind]:
             notes.append(f"{cells.listed(found)} {text}")
     for name, kind in kinds.items():
-        known = set(table[name][~cells.missing_in(table[name], missing)].tolist())
+        known = table.known(name)
         if kind == NUMBERS:
             notes += cells.number_notes(name, known, table.marks.get(name))
         elif kind in cells.ORDERS and (short := sorted(filter(cells.TWO_DIGITS.search, known))):
             year = cells.dates_in(short, kind).year.max()
             notes.append(f"years of two digits in {name!r} are read as 1969 to 2068, at most {year:.0f}")
     kinds = {name: kind for name, kind in kinds.items() if kind not in (IDENTIFIER, UNCLEAR)}
-    notes = [*_leak_notes(task, kinds, missing), *notes]
+    notes = [*_leak_notes(task, kinds), *notes]
     if not kinds:
         must = "the table must have a column to learn from"
         raise InvalidInputError(must, "; ".join(notes), "Keep one of them, or add others")
@@ -532,29 +507,29 @@ def values_of(table: TextTable, name: str, kind: str) -> dict[str, Floats]:
     return cells.date_parts(table[name], kind) if kind in cells.ORDERS else {"": table.numbers(name)}
 
 
-def _is_identifier(table: TextTable, name: str, kind: str, unknown: Bools, y: Floats) -> bool:
+def _is_identifier(table: TextTable, name: str, kind: str, y: Floats) -> bool:
     """Whether a column is an identifier: most words, or nearly all integers, are distinct.
 
     Distinct integers are no identifier if they are related to y (such as a salary), by a Mann-Whitney test.
     Consecutive integers are an identifier in any case, because they may number rows sorted by y.
     """
-    known, positive = table[name][~unknown], y[~unknown] > 0
-    distinct = len(set(known.tolist()))
-    if len(known) < FEW_ROWS or kind not in (WORDS, NUMBERS):
+    known = ~table.unknown(name)
+    rows, distinct, positive = known.sum(), len(table.known(name)), y[known] > 0
+    if rows < FEW_ROWS or kind not in (WORDS, NUMBERS):
         return False
     if kind == WORDS:
-        return distinct > max(FEW_ROWS, len(known) / 2)
-    numbers = table.numbers(name)[~unknown]
-    if distinct < NEARLY_ALL * len(known) or not (numbers == np.round(numbers)).all():
+        return bool(distinct > max(FEW_ROWS, rows / 2))
+    numbers = table.numbers(name)[known]
+    if distinct < NEARLY_ALL * rows or not (numbers == np.round(numbers)).all():
         return False
     if (np.diff(numbers) == 1).mean() >= NEARLY_ALL or positive.all() or not positive.any():
         return True
     from scipy.stats import mannwhitneyu
 
-    return bool(mannwhitneyu(numbers[positive], numbers[~positive]).pvalue > 1 / len(known))
+    return bool(mannwhitneyu(numbers[positive], numbers[~positive]).pvalue > 1 / rows)
 
 
-def _leak_notes(task: TableTask, kinds: Mapping[str, str], missing: Sequence[str]) -> list[str]:
+def _leak_notes(task: TableTask, kinds: Mapping[str, str]) -> list[str]:
     """Return notes on columns that nearly determine the target or a term of the viewpoint."""
     advice = {
         "target": "if that is not known when decisions are made, leave it out with --leave-out",
@@ -567,7 +542,7 @@ def _leak_notes(task: TableTask, kinds: Mapping[str, str], missing: Sequence[str
         column = getattr(task, role).column
         leaks: dict[str, list[str]] = {}
         for name in others:
-            said = (_told_by(task.table, name, kinds[name], missing, signs) for signs in sides)
+            said = (_told_by(task.table, name, kinds[name], signs) for signs in sides)
             leaks.setdefault(next(filter(None, said), ""), []).append(name)
         leaks.pop("", None)
         for how, names in leaks.items():
@@ -577,13 +552,13 @@ def _leak_notes(task: TableTask, kinds: Mapping[str, str], missing: Sequence[str
     return notes
 
 
-def _told_by(table: TextTable, name: str, kind: str, missing: Sequence[str], signs: Floats) -> str:
+def _told_by(table: TextTable, name: str, kind: str, signs: Floats) -> str:
     """Return how a column by itself tells nearly all signs, (n,); "" if it does not.
 
     A value tells the sign of a row if most other rows with this value have that sign. So a value that occurs
     once tells nothing, and a column of 60 different values does not give the signs away by chance.
     """
-    unknown, positive = cells.missing_in(table[name], missing), signs > 0
+    unknown, positive = table.unknown(name), signs > 0
     rows = len(positive)
     allowed = (1 - NEARLY_ALL) * min(positive.sum(), (~positive).sum())
     if rows < FEW_ROWS or not allowed:

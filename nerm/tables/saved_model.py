@@ -15,7 +15,7 @@ from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.features import base_scores, check_unseen, cross_fitted
 from nerm.tables.reading import TextTable
 from nerm.tables.roles import TableTask
-from nerm.tables.values import key_of, missing_in
+from nerm.tables.values import key_of
 from nerm.typing import Array, Floats
 
 
@@ -50,11 +50,8 @@ class SavedModel:
     scale: float = 1.0
 
     @classmethod
-    def read(cls, path: str, task: TableTask, trusted: Sequence[str], missing: Sequence[str]) -> Self:
-        """Read a skops file; columns in which each known value is a number become numbers.
-
-        `missing` are the strings that mean "missing".
-        """
+    def read(cls, path: str, task: TableTask, trusted: Sequence[str]) -> Self:
+        """Read a skops file; columns in which each known value is a number become numbers."""
         try:
             content = np.frombuffer(Path(path).read_bytes(), dtype=np.uint8)
         except OSError as error:
@@ -62,8 +59,8 @@ class SavedModel:
             raise InvalidInputError("the model file must be readable", f"{path!r}: {error}", do) from None
         found = cls(content, (), (), 1, tuple(trusted))
         names = tuple(map(str, getattr(found.model, "feature_names_in_", task.inputs)))
-        known = {name: ~missing_in(task.table[name], missing) for name in names}
-        words = (name for name in names if np.isnan(task.table.numbers(name)[known[name]]).any())
+        table = task.table
+        words = (name for name in names if (np.isnan(table.numbers(name)) & ~table.unknown(name)).any())
         classes = [str(label) for label in getattr(found.model, "classes_", ())]
         positive = [k for k, label in enumerate(classes) if key_of(label) == key_of(task.target.positive)]
         if len(classes) != 2 or len(positive) != 1:
@@ -86,7 +83,7 @@ class SavedModel:
             raise InvalidInputError("a saved model must be made of trusted types", ", ".join(unknown), do)
         return io.loads(data, trusted=list(self.trusted))
 
-    def head(self, task: TableTask, unseen: bool, missing: Sequence[str]) -> tuple[Self, Floats]:
+    def head(self, task: TableTask, unseen: bool) -> tuple[Self, Floats]:
         """Return the base model of a head, and scores of the rows, (n,), that have not seen their labels.
 
         The classifier is fitted again on the rows, and scores them by cross-fitting. With `unseen`, which
@@ -98,7 +95,7 @@ class SavedModel:
             do = "Fit it without target and viewpoint, or add --keep-viewpoint for a viewpoint"
             raise InvalidInputError(must, f"one that takes {strange[0]!r}", do)
         labels = self.model.classes_[np.where(task.y > 0, self.positive, 1 - self.positive)]
-        frame, folds = self._frame(task.table, missing), min(5, *np.unique(task.y, return_counts=True)[1])
+        frame, folds = self._frame(task.table), min(5, *np.unique(task.y, return_counts=True)[1])
         made = self
         if unseen:
             scores = base_scores(self.model, frame)
@@ -111,20 +108,20 @@ class SavedModel:
         mean, scale = float(signed.mean()), float(signed.std()) or 1.0
         return replace(made, mean=mean, scale=scale), (signed - mean) / scale
 
-    def score(self, table: TextTable, missing: Sequence[str]) -> Floats:
+    def score(self, table: TextTable) -> Floats:
         """Return the score of each row, (n,)."""
-        scores = base_scores(self.model, self._frame(table, missing))
+        scores = base_scores(self.model, self._frame(table))
         return (self._signed(scores) - self.mean) / self.scale
 
     def _signed(self, scores: Floats) -> Floats:
         return scores[:, 0] if self.positive else -scores[:, 0]
 
-    def _frame(self, table: TextTable, missing: Sequence[str]) -> Any:
+    def _frame(self, table: TextTable) -> Any:
         """Return the columns of the model as a DataFrame, with missing values as nan."""
         frame = table.frame[list(self.names)].copy()
         for name in self.names:
-            unknown = missing_in(table[name], missing)
-            frame[name] = frame[name].mask(unknown) if name in self.words else table.numbers(name)
+            word = name in self.words
+            frame[name] = frame[name].mask(table.unknown(name)) if word else table.numbers(name)
         return frame
 
 

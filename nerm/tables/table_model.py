@@ -16,7 +16,6 @@ from nerm.tables.reading import PART_CELLS, TextTable, table_of
 from nerm.tables.recipe import Recipe
 from nerm.tables.roles import Role, TableTask
 from nerm.tables.saved_model import SavedModel
-from nerm.tables.values import missing_in
 from nerm.typing import Array, Floats, Ints, Matrix
 
 
@@ -181,10 +180,9 @@ def model_of(content: Mapping[str, Any], path: Any) -> TableModel:
 def number_column(task: TableTask, column: str) -> Floats:
     """Return a column of numbers, (n,); raise an error if a cell is no number."""
     numbers = task.table.numbers(column)
-    if np.isnan(numbers).any():
-        must = f"the score {column!r} must be a number in every row"
-        do = "Correct it, or use --prediction for decisions in words"
-        raise InvalidInputError(must, task.table.first(column, np.isnan(numbers)), do)
+    must = f"the score {column!r} must be a number in every row"
+    do = "Correct it, or use --prediction for decisions in words"
+    task.table.refuse(column, np.isnan(numbers), must, do)
     return numbers
 
 
@@ -207,9 +205,7 @@ def decision_column(task: TableTask, column: str) -> Floats:
     target, table = task.target, task.table
     known = [target.positive, target.negative, *table.categories(target.column, role=True)[0]]
     decided = table.matched(column, known, role=True)
-    strange = ~missing_in(decided, known)
-    if strange.any():
-        must = f"the decision {column!r} must be a value of {target.column!r}"
-        do = "Use the words of the target, or --score for numbers"
-        raise InvalidInputError(must, table.first(column, strange), do)
+    must = f"the decision {column!r} must be a value of {target.column!r}"
+    do = "Use the words of the target, or --score for numbers"
+    table.refuse(column, ~np.isin(decided, known), must, do)
     return target.signs(decided)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from nerm.typing import Array, Bools, Floats
+from nerm.typing import Array, Floats
 
 MISSING = ("", "?", "NA", "N/A", "NaN", "null", "#N/A", "<NA>", "NaT")
 MARKS = {"point": ".", "comma": ","}
@@ -140,16 +140,6 @@ def safe_words(words: Any) -> Any:
     """
     risky = words.str.match(r"[=+\-@\t\r]") & np.isnan(numbers_in(words))
     return words.mask(risky, "'" + words)
-
-
-def missing_in(column: Array, tokens: Sequence[str] = MISSING) -> Bools:
-    """Return a mask of the missing entries, (n,); `tokens` mean "missing", in upper or lower case.
-
-    >>> missing_in(np.array(["1", "?", ""], dtype=object))
-    array([False,  True,  True])
-    """
-    lower = pd.Series(column, dtype=object).str.lower()
-    return lower.isin([token.lower() for token in tokens]).to_numpy()
 
 
 def written(unknown: Array) -> str:
