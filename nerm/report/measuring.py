@@ -318,8 +318,26 @@ def absolute_interval(interval: Interval) -> Interval:
     return (0.0 if interval[0] < 0 < interval[1] else low), high
 
 
+def estimate(sample: Array, other: Array | None = None) -> tuple[float, Interval]:
+    """Return the mean of a sample, or how much it exceeds that of another sample, and its 95 % interval.
+
+    Of booleans these are rates, with the intervals of Wilson and of Newcombe; of numbers the interval is
+    normal. The value is nan if a sample is empty.
+    """
+    samples = [sample] if other is None else [sample, other]
+    least = min(map(len, samples))
+    value = math.nan if not least else float(sample.mean() - (0.0 if other is None else other.mean()))
+    if sample.dtype == bool:
+        counts = [(int(each.sum()), len(each)) for each in samples]
+        return value, rate_interval(*counts[0]) if other is None else difference_interval(*counts)
+    if least < 2:
+        return value, (-math.inf, math.inf)
+    end = 1.96 * math.sqrt(sum(each.var(ddof=1) / len(each) for each in samples))
+    return value, (value - end, value + end)
+
+
 def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
-    """Return the rates of every group.
+    """Return the rates of every group, of a regression the means of target, prediction and error.
 
     Parameters
     ----------
@@ -328,45 +346,24 @@ def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
     scores
         The scores of the rows, (n,); a score above 0 is a positive decision.
     """
-    measured = _rates if task.numbers is None else _means
-    groups = []
+    groups, decided, wanted = [], scores > 0, task.y > 0
     for name, among in task.groups.items():
-        rates, intervals = measured(task, scores, among)
-        rows = int(among.sum())
+        if task.numbers is None:
+            samples = {
+                "base_rate": wanted[among],
+                "positive_rate": decided[among],
+                "true_positive_rate": decided[among & wanted],
+                "false_positive_rate": decided[among & ~wanted],
+                "accuracy": (decided == wanted)[among],
+            }
+        else:
+            y, f = task.numbers[among], scores[among]
+            samples = {"mean_target": y, "mean_prediction": f, "mean_error": f - y}
+        found, rows = {rate: estimate(sample) for rate, sample in samples.items()}, int(among.sum())
+        rates = {rate: value for rate, (value, _) in found.items()}
+        intervals = {rate: ends for rate, (_, ends) in found.items()}
         groups.append(Group(name, rows, rates, intervals, rows < FEW_ROWS))
     return tuple(groups)
-
-
-def _rates(task: TableTask, scores: Floats, among: Bools) -> tuple[dict[str, float], dict[str, Interval]]:
-    """Return the rates of decisions in one group, and their intervals."""
-    decided, wanted = scores > 0, task.y > 0
-    counts = {
-        "base_rate": _count(wanted, among),
-        "positive_rate": _count(decided, among),
-        "true_positive_rate": _count(decided, among & wanted),
-        "false_positive_rate": _count(decided, among & ~wanted),
-        "accuracy": _count(decided == wanted, among),
-    }
-    rates = {rate: k / n if n else math.nan for rate, (k, n) in counts.items()}
-    return rates, {rate: rate_interval(k, n) for rate, (k, n) in counts.items()}
-
-
-def _means(task: TableTask, scores: Floats, among: Bools) -> tuple[dict[str, float], dict[str, Interval]]:
-    """Return the means of target, prediction and error in one group, and their intervals."""
-    y, f = np.asarray(task.numbers)[among], scores[among]
-    of = {"mean_target": y, "mean_prediction": f, "mean_error": f - y}
-    rates = {rate: float(values.mean()) if len(y) else math.nan for rate, values in of.items()}
-    return rates, {rate: _mean_interval(values) for rate, values in of.items()}
-
-
-def _mean_interval(values: Floats, others: Floats | None = None) -> Interval:
-    """Return the normal 95 % interval of a mean, or of the difference of two means."""
-    samples = [values] if others is None else [values, others]
-    if min(map(len, samples)) < 2:
-        return -math.inf, math.inf
-    value = values.mean() - (0.0 if others is None else others.mean())
-    end = 1.96 * math.sqrt(sum(sample.var(ddof=1) / len(sample) for sample in samples))
-    return float(value - end), float(value + end)
 
 
 def impact_ratios(task: TableTask, scores: Floats) -> list[dict[str, Any]]:
@@ -387,7 +384,8 @@ def impact_ratios(task: TableTask, scores: Floats) -> list[dict[str, Any]]:
         kinds.append({", ".join(names): np.logical_and.reduce(masks) for names, masks in crossed})
     found = []
     for kind in kinds:
-        counts = {name: _count(scores > 0, among) for name, among in kind.items() if among.any()}
+        decided = {name: scores[among] > 0 for name, among in kind.items() if among.any()}
+        counts = {name: (int(each.sum()), len(each)) for name, each in decided.items()}
         enough = [k / n for k, n in counts.values() if n >= FEW_ROWS]
         highest = max(enough if len(enough) > 1 else [k / n for k, n in counts.values()]) or 1.0
         for name, (k, n) in counts.items():
@@ -421,13 +419,8 @@ def differences_of(task: TableTask, scores: Floats) -> tuple[Difference, ...]:
 
 
 def _difference(decided: Array, one: str, other: str, these: Bools, those: Bools) -> Difference:
-    few = min(these.sum(), those.sum())
-    value = float(decided[these].mean() - decided[those].mean()) if few else math.nan
-    if decided.dtype == bool:
-        interval = difference_interval(_count(decided, these), _count(decided, those))
-    else:
-        interval = _mean_interval(decided[these], decided[those])
-    return Difference(one, other, value, interval, bool(few < FEW_ROWS))
+    few = bool(min(these.sum(), those.sum()) < FEW_ROWS)
+    return Difference(one, other, *estimate(decided[these], decided[those]), few)
 
 
 def measures_of(
@@ -496,21 +489,17 @@ def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools)
     favoured
         Mask of the rows with a positive viewpoint, (n,).
     """
-    everyone = np.ones_like(wanted)
-    among = {"balanced": everyone, "equal_opportunity": wanted, "predictive_equality": ~wanted}
+    among = {"balanced": np.ones_like(wanted), "equal_opportunity": wanted, "predictive_equality": ~wanted}
     if name == "accuracy":
-        return rate_interval(*_count(decided == wanted, everyone))
+        return estimate(decided == wanted)[1]
     metric = metrics.METRICS.get(name)
     weights = metric.weights if metric is not None and metric.is_agreement else ()
     if weights == ("uniform",):
-        low, high = rate_interval(*_count(decided == favoured, everyone))
+        low, high = estimate(decided == favoured)[1]
         return absolute_interval((2 * low - 1, 2 * high - 1))
     if not weights or not among.keys() >= set(weights):
         return None
-    ends = [
-        difference_interval(_count(decided, among[w] & favoured), _count(decided, among[w] & ~favoured))
-        for w in weights
-    ]
+    ends = [estimate(decided[among[w] & favoured], decided[among[w] & ~favoured])[1] for w in weights]
     if len(ends) == 1:
         return ends[0]
     sizes = [absolute_interval(end) for end in ends]
@@ -584,8 +573,3 @@ def held_out_bounds(
         said = note if most < 1 else "no better than the largest possible value, 1"
         statements.append(Statement(quantity, "held-out rows", sample, min(most, 1.0), "", most >= 1, said))
     return statements
-
-
-def _count(of: Bools, among: Bools) -> tuple[int, int]:
-    """Return the numbers of rows in both masks, and in the mask `among`."""
-    return int(np.count_nonzero(of & among)), int(np.count_nonzero(among))
