@@ -13,7 +13,7 @@ weight of ||w||^2 / 2 is lam = n mu. The dual bound in sum form, n D, is
 
 If the intercept is free, u must satisfy sum_i c_i = 0. The method approaches this;
 `nerm.certify.feasibility` makes the multipliers of its answer feasible. A condensed problem
-(`nerm.solvers.interior_point.condense`) keeps only some rows, and u of the others is fixed. Both sums include
+(`nerm.solvers.interior_point.engine`) keeps only some rows, and u of the others is fixed. Both sums include
 the fixed rows, so the bound is one of the whole problem.
 """
 
@@ -177,6 +177,8 @@ class Arrays:
         (J,): `total` of the blocks whose u is a variable of the method (kind MOVING), else 0.
     ends
         (J,): `moving` times the number of finite bounds of u, each of which has a barrier.
+    rows
+        The numbers of the rows that a condensed problem keeps, in the problem from which it was made.
     fixed_gradient
         (J, d + 1): sum B t u (x, 1) over the rows x whose dual variable u is fixed; t is the target, B the
         weight.
@@ -203,6 +205,9 @@ class Arrays:
         self.mass = self.total
         self.fixed_gradient = np.zeros((len(blocks), features.shape[1] + 1))
         self.fixed_conjugate = np.zeros(len(blocks))
+        self.rows: Ints = np.arange(features.shape[0])
+        self._fixed: Floats = np.zeros((len(blocks), 0))
+        self._larger: Arrays | None = None
 
     def _set_rows(self, features: Features, data: Data) -> None:
         """Set everything that depends on the rows that are kept."""
@@ -214,18 +219,36 @@ class Arrays:
         self._vectors, self._density, self._h = fours(2 + self.terms, n), np.zeros(n), np.zeros((1, n))
         self.move = Move(*np.zeros((4, len(self.blocks), n)))
 
-    def of_rows(self, rows: Ints, gradient: Floats, conjugate: Floats) -> Arrays:
-        """Return the condensed problem on the given rows; the dual variables of the other rows are fixed.
+    def near_kinks(self, scores: Floats, others: Floats, distance: float, most: float) -> Arrays | None:
+        """Return the condensed problem, in which the dual variables of rows far from all kinks are fixed.
 
-        `gradient`, (J, d + 1), and `conjugate`, (J,), are sums over the other rows. They are added to
-        `fixed_gradient` and `fixed_conjugate`.
+        A row within `distance` of a kink is kept, and so is a row that crosses a kink between the two arrays
+        of scores, each (n,); `passes.settle` has the exact conditions. Return None if more than the share
+        `most` of the rows must be kept. Rows with weight in a smooth block are always kept, because such a
+        block has no affine region.
         """
+        shape = self.data.weights.shape
+        u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
+        given = tuple(self.data), scores, others, distance, u, stays, duals
+        sums = self.features.workers.add_up(lambda *part: passes.settle(*given, *part))
+        rows = np.flatnonzero(stays)
+        if not 0 < len(rows) <= most * self.n_rows:
+            return None
         few = copy(self)
+        few.rows, few._fixed, few._larger = rows, u, self
         targets, weights, shifts = (np.ascontiguousarray(self.data[k][:, rows]) for k in (0, 1, 3))
         few._set_rows(self.features.some(rows), Data(targets, weights, self.data.table, shifts))
+        gradient = np.column_stack([self.features.columns(duals).T, duals.sum(axis=1)])[: shape[0]]
         few.fixed_gradient = self.fixed_gradient + gradient
-        few.fixed_conjugate = self.fixed_conjugate + conjugate
+        few.fixed_conjugate = self.fixed_conjugate + sums
         return few
+
+    def on_all_rows(self, u: Floats) -> Floats:
+        """Return the dual variables of all rows, (J, n), given those of the rows that are kept."""
+        if self._larger is None:
+            return u
+        self._fixed[:, self.rows] = u
+        return self._larger.on_all_rows(self._fixed)
 
     @property
     def n_rows(self) -> int:

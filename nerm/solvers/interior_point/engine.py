@@ -1,7 +1,18 @@
-"""The session of the interior-point solver.
+"""The session of the interior-point solver: solve on the rows near a kink, check on all rows, and warm-start.
 
 A session solves the problems along a path, which differ in the weights of their terms. Each solve is
 warm-started from the last one.
+
+A hinge-like function phi is affine beyond its kinks. Once the scores are near the optimum, the dual variable
+u of most rows is at an end of its interval. These rows are fixed: in each block they are replaced by one
+linear function. With the targets t_i, weights B_i and scores f_i = w.x_i + b of the fixed rows,
+
+    sum_i B_i phi(t_i f_i)  >=  (sum_i B_i t_i u_i x_i)'w + (sum_i B_i t_i u_i) b - sum_i B_i phi*(u_i),
+
+with equality if every fixed row stays on its side of the kinks. The problem on the other rows is called
+condensed (`Arrays.near_kinks`). Fixed u are feasible, so a dual bound of the condensed problem is always a
+dual bound of the whole problem. The primal value is computed on all rows. If the primal value and the dual
+bound do not meet, rows are chosen again: also those that crossed a kink. In the end all rows are taken.
 """
 
 import time
@@ -17,8 +28,7 @@ from nerm.model.blocks import Block, score_unit, term_weights
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import Session, check_options
-from nerm.solvers.interior_point.arrays import Arrays
-from nerm.solvers.interior_point.condense import Start, WarmStart, minimise
+from nerm.solvers.interior_point.arrays import Arrays, State
 from nerm.solvers.interior_point.matrices import Features, RowThreads, choose_coordinates
 from nerm.solvers.interior_point.norms import Penalty
 from nerm.solvers.interior_point.predictor_corrector import Outcome, PredictorCorrector, Tuning
@@ -69,7 +79,8 @@ class Engine(Session):
         self._level, self._unit = score_unit(problem.blocks, intercept=self.intercept)
         errors = {name: self._unit * getattr(self.tuning, name) for name in SCORE_ERRORS}
         self.tuning = replace(self.tuning, **errors)
-        self._warm = WarmStart(self.tuning)
+        self._solutions = list[tuple[Floats, Outcome]]()  # the logarithms of the weights, and the solution
+        self._score_error = self.tuning.warm_error
         self._build_seconds = time.perf_counter() - started
 
     def renewed(self, problem: Problem) -> bool:
@@ -159,18 +170,52 @@ class Engine(Session):
         return np.where(squares > EPS**0.75 * mean, squares, mean)
 
     def _solve(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
-        """Try a warm start with half of the iterations `limit`, then a cold start."""
-        outcome = None
-        warm = self._warm.start(method)
+        """Try a warm start with half of the iterations `limit`, then a cold start; keep the solution.
+
+        The error that the scores of a warm start had is the expected error of the next one.
+        """
+        outcome, warm, error = None, self._warm_start(method), self.tuning.warm_error
         if warm is not None:
-            outcome = minimise(method, warm, tol, -(-limit // 2))
+            outcome = minimise(method, warm, self._score_error, tol, -(-limit // 2))
         if outcome is None or not (outcome.converged or clock.is_up(method.deadline)):
             zero = method.evaluate(np.zeros(self.features.shape[1]), self._level)
             spent = 0 if outcome is None else outcome.iterations
-            cold = minimise(method, Start(zero, self.tuning.cold_error), tol, limit - spent)
+            cold = minimise(method, zero, self.tuning.cold_error, tol, limit - spent)
             outcome = cold if outcome is None else outcome.then(cold, tol)
-        self._warm.keep(method, outcome, warm)
+        if warm is not None:
+            error = max(float(np.abs(outcome.scores - warm.scores).mean()), self.tuning.least_error)
+        self._score_error = error
+        kept = replace(outcome, u=None, state=None)  # they need much memory, and the next start not at all
+        self._solutions = [*self._solutions[-1:], (log_weights(method), kept)]
         return outcome
+
+    def _warm_start(self, method: PredictorCorrector) -> Outcome | None:
+        """Return the hypothesis from which the next solve starts, or None for a cold start.
+
+        It is the last solution, or the point for the new weights on the line through the last two solutions
+        as a function of the logarithms of the weights, if that has a lower primal value. Return None if there
+        is no solution yet, if a weight has changed much, or if f = 0 has a lower primal value.
+        """
+        if not self._solutions:
+            return None
+        (first, older), (second, newer), weights = (
+            self._solutions[0],
+            self._solutions[-1],
+            log_weights(method),
+        )
+        comparable = weights.shape == second.shape
+        if comparable and np.abs(weights - second).max() > self.tuning.farthest:
+            return None
+        here = method.evaluate(newer.coef, newer.intercept, newer.scores)
+        if not here.primal <= method.evaluate(0.0 * newer.coef, 0.0, 0.0 * newer.scores).primal:
+            return None
+        way = second - first if comparable and first.shape == second.shape else np.zeros(1)
+        if not way.any():
+            return here
+        share = float((weights - second) @ way / (way @ way))
+        pairs = [(getattr(newer, k), getattr(older, k)) for k in ("coef", "intercept", "scores")]
+        ahead = method.evaluate(*(last + share * (last - before) for last, before in pairs))
+        return ahead if ahead.primal < here.primal else here
 
     def _answer(self, method: PredictorCorrector, outcome: Outcome, started: float) -> Answer:
         """Turn an outcome of the method into an answer to the given problem.
@@ -178,8 +223,6 @@ class Engine(Session):
         The answer has multipliers of all blocks. Those of blocks that `_method` left out, and of rows of
         weight 0, are subgradients at the scores.
         """
-        assert outcome.u is not None
-        assert outcome.nu is not None
         u = dict(zip(self._active, outcome.u, strict=True))
         known = dict.fromkeys(block.term for block in self._active if block.side)
         thetas = dict.fromkeys((block.term for block in self.blocks if block.side), 0.5)
@@ -207,3 +250,65 @@ class Engine(Session):
             },
             timed_out=is_late and not outcome.converged,
         )
+
+
+def minimise(method: PredictorCorrector, start: Outcome, error: float, tol: float, limit: int) -> Outcome:
+    """Solve condensed problems until the relative gap on all rows is at most `tol`.
+
+    As soon as a step changes the scores little, fewer rows are chosen around the iterate. If the last
+    condensed problem is solved but the gap on all rows is larger than the tolerance, rows are chosen around
+    its solution if that has a lower primal value. Otherwise more rows are chosen around the same start.
+
+    Parameters
+    ----------
+    method
+        The method on all rows.
+    start
+        The hypothesis to start from.
+    error
+        The expected mean error of its scores.
+    tol
+        The relative gap to reach.
+    limit
+        The largest number of iterations.
+    """
+    tuning, inner, best, here, others = method.tuning, method, start, start, start.scores
+    iterations = misled = 0
+    state: State | None = None
+    while True:
+        few, is_large = None, inner.arrays.n_rows >= tuning.fewest_rows and not inner.arrays.smooth
+        if is_large and misled < tuning.rounds and (state is None or not misled):
+            few = inner.arrays.near_kinks(here.scores, others, tuning.reach * error, tuning.most_rows)
+        if few is not None:
+            inner, last_error, is_large = replace(method, arrays=few), error, few.n_rows >= tuning.fewest_rows
+            state = inner.start(inner.evaluate(here.coef, here.intercept, here.scores[few.rows]), error)
+        elif state is None:
+            state = inner.start(here, error)
+        settled = tuning.settled * error if is_large and not misled else 0.0
+        found = inner.run(state, tol, limit - iterations, settled=settled)
+        iterations += found.iterations
+        if found.score_error is not None:
+            here = replace(found, coef=state.coef, intercept=state.intercept, scores=state.scores)
+            others, error = here.scores, found.score_error
+            continue
+        whole = found
+        if inner is not method:
+            whole = method.evaluate(found.coef, found.intercept)
+            whole.dual, whole.u, whole.nu = found.dual, inner.arrays.on_all_rows(found.u), found.nu
+        best = best.then(whole, tol)
+        best.iterations = iterations
+        is_last = best.converged or iterations >= limit or clock.is_up(method.deadline)
+        if is_last or inner is method:
+            return best
+        if whole.primal < start.primal:
+            here, others, start, error = whole, start.scores, whole, last_error
+        else:
+            here, others, error = start, whole.scores, tuning.wider * last_error
+        inner, state, misled = method, None, misled + 1
+
+
+def log_weights(method: PredictorCorrector) -> Floats:
+    """Return the logarithms of the positive weights of terms and regularizers."""
+    norms = [n.weights[:1] for n in method.penalty.norms]
+    weights = np.concatenate([method.factors, [method.penalty.lam], *norms])
+    return np.asarray(np.log(weights[weights > 0]))

@@ -39,7 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
@@ -121,8 +121,8 @@ class Outcome:
     values: Floats
     primal: float
     dual: float = -np.inf
-    u: Floats | None = None
-    nu: Floats | None = None
+    u: Any = None
+    nu: Any = None
     iterations: int = 0
     converged: bool = False
     state: State | None = None
