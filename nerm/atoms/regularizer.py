@@ -165,13 +165,9 @@ class Regularizer(Term):
         found = self.at(d)
         return isinstance(found, Separable) and not found.mu
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as text; by default `text`."""
-        return self.text
-
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX; by default `tex`."""
-        return self.tex
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the term as text or LaTeX; by default `text` and `tex`."""
+        return self.tex if latex else self.text
 
     def parts(self, d: int) -> tuple[tuple[float, Regularizer], ...]:
         """Return pairs (weight, regularizer) whose weighted sum is Omega; the squared l2 norm is one."""

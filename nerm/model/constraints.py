@@ -118,18 +118,11 @@ class LinearConstraint(Constraint):
     def __repr__(self) -> str:
         return f"{_left(self.columns, self.matrix)} {self.sense} {self._right}"
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the constraint as text."""
-        names = ", ".join(map(str, self.columns))
-        return self._formula(f"w[{names}]" if names else "w", SIGNS[self.sense][0])
-
-    def latex_formula(self) -> str:
-        """Return the constraint as LaTeX."""
-        names = ", ".join(r"\mathrm{" + str(c).replace("_", r"\_") + "}" for c in self.columns)
-        return self._formula(f"w_{{{names}}}" if names else "w", SIGNS[self.sense][1])
-
-    def _formula(self, w: str, sign: str) -> str:
-        return f"{w if self.matrix is None else f'A {w}'} {sign} {self._right}"
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the constraint as text or LaTeX."""
+        names = [r"\mathrm{" + str(c).replace("_", r"\_") + "}" if latex else str(c) for c in self.columns]
+        index = (f"_{{{', '.join(names)}}}" if latex else f"[{', '.join(names)}]") if names else ""
+        return f"{'' if self.matrix is None else 'A '}w{index} {SIGNS[self.sense][latex]} {self._right}"
 
     def rows(self, d: int, names: Any) -> tuple[Floats, Floats]:
         """Return (A, b), (m, d) and (m,), of the constraint A w <= b or A w = b on all d coefficients.

@@ -149,12 +149,8 @@ class Term(Algebra):
         return (WeightedTerm(1.0, self),)
 
     @abstractmethod
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as plain-text mathematics; `mean` is the word for a mean over rows."""
-
-    @abstractmethod
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX mathematics."""
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the term as mathematics, text or LaTeX; `mean` is the word for a mean over rows in text."""
 
 
 @dataclass(frozen=True)
@@ -169,12 +165,8 @@ class Constraint(ABC):
     """A condition on the hypothesis."""
 
     @abstractmethod
-    def formula(self, mean: str = "mean") -> str:
-        """Return the constraint as plain-text mathematics."""
-
-    @abstractmethod
-    def latex_formula(self) -> str:
-        """Return the constraint as LaTeX mathematics."""
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the constraint as mathematics, text or LaTeX."""
 
     def __bool__(self) -> bool:
         # Python evaluates a <= x <= b as (a <= x) and (x <= b), which would drop the first constraint
@@ -192,13 +184,10 @@ class Limit(Constraint):
     def __repr__(self) -> str:
         return f"{self.term!r} <= {self.bound:g}"
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the limit as text."""
-        return f"{self.term.formula(mean)} ≤ {self.bound:g}"
-
-    def latex_formula(self) -> str:
-        """Return the limit as LaTeX."""
-        return rf"{self.term.latex_formula()} \le {self.bound:g}"
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the limit as text or LaTeX."""
+        sign = r"\le" if latex else "≤"
+        return f"{self.term.formula(mean, latex)} {sign} {self.bound:g}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,20 +264,19 @@ class Objective(Algebra):
     def __str__(self) -> str:
         return self.formula()
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the objective as plain-text mathematics; `mean` is the word for a mean over rows."""
-        minimise = "minimise " + " + ".join(_scaled(t.weight, t.term.formula(mean), " ") for t in self.terms)
-        subject = ", ".join(c.formula(mean) for c in self.constraints)
-        return f"{minimise} subject to {subject}" if subject else minimise
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the objective as text or LaTeX; `mean` is the word for a mean over rows in the text."""
+        times, comma = (r"\, ", r",\ ") if latex else (" ", ", ")
+        terms = " + ".join(_scaled(t.weight, t.term.formula(mean, latex), times) for t in self.terms)
+        subject = comma.join(c.formula(mean, latex) for c in self.constraints)
+        given = r"\quad\text{subject to}\quad " if latex else " subject to "
+        return (r"\min_{f}\ " if latex else "minimise ") + terms + (given + subject if subject else "")
 
     def _repr_html_(self) -> str:
         return f"<div>{escape(self._repr_latex_())}</div><div><code>{escape(repr(self))}</code></div>"
 
     def _repr_latex_(self) -> str:
-        body = " + ".join(_scaled(t.weight, t.term.latex_formula(), r"\, ") for t in self.terms)
-        subject = r",\ ".join(c.latex_formula() for c in self.constraints)
-        subject = rf"\quad\text{{subject to}}\quad {subject}" if subject else ""
-        return rf"$\displaystyle \min_{{f}}\ {body}{subject}$"
+        return rf"$\displaystyle {self.formula(latex=True)}$"
 
 
 def _scaled(weight: float, text: str, times: str) -> str:
@@ -359,24 +347,16 @@ class Risk(Term):
         shown = "".join(f", {name}={cost:g}" for name, cost in costs.items() if cost != 1)
         return f"Risk({self.loss!r}{shown})"
 
-    def _with_costs(self, pattern: str) -> str:
-        """Return `pattern` filled with the two costs; an empty string if both are 1."""
-        if self.positive == self.negative == 1:
-            return ""
-        return pattern % (f"{self.positive:g}", f"{self.negative:g}")
-
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as text."""
-        of = "(y - f)" if self.loss.of_residual else "(y f)"
-        return f"{mean} {self._with_costs('(%s if y > 0 else %s) ')}{_label(self.loss)}{of}"
-
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX."""
-        costs = self._with_costs(r"\begin{cases} %s & y_i = +1 \\ %s & y_i = -1 \end{cases}\, ")
-        margins = (
-            ("y_i - f(x_i)", "f(x_i) - y_i") if self.loss.of_residual else ("y_i f(x_i)", "- y_i f(x_i)")
-        )
-        return r"\frac1n\sum_i " + costs + self.loss.latex(*margins)
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the term as text or LaTeX."""
+        cases = r"\begin{cases} %g & y_i = +1 \\ %g & y_i = -1 \end{cases}\, "
+        costs = (cases if latex else "(%g if y > 0 else %g) ") % (self.positive, self.negative)
+        costs = "" if self.positive == self.negative == 1 else costs
+        residual = self.loss.of_residual
+        if not latex:
+            return f"{mean} {costs}{_label(self.loss)}({'y - f' if residual else 'y f'})"
+        margins = ("y_i - f(x_i)", "f(x_i) - y_i") if residual else ("y_i f(x_i)", "- y_i f(x_i)")
+        return rf"\frac1n\sum_i {costs}{self.loss.latex(*margins)}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -461,23 +441,17 @@ class Neutrality(Term):
         """The weight of C+: 0 or 1 for a one-sided term, None for max(C+, C-)."""
         return SIDES[self.side]
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as text."""
-        v = "v" if self.to is None else self.to
-        mean = f"weighted {mean}" if self._weighted_rows else mean
-        psi = _label(self.surrogate)
-        if self.theta is not None:
-            return f"{mean} {psi}({'' if self.theta else '-'}{v} f)"
-        return f"max({mean} {psi}({v} f), {mean} {psi}(-{v} f))"
-
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX."""
-        v = "v_i" if self.to is None else rf"v^{{\mathrm{{{self.to}}}}}_i"
-        u = "u_i " if self._weighted_rows else ""
-        larger = r"\max_{\pm}\ " if self.theta is None else ""
-        signs = {None: (r"\pm ", r"\mp "), 0.0: ("- ", "+ "), 1.0: ("", "- ")}[self.theta]
-        margins = [f"{sign}{v} f(x_i)" for sign in signs]
-        return larger + r"\frac1n\sum_i " + u + self.surrogate.latex(*margins)
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the term as text or LaTeX."""
+        if latex:
+            v = "v_i" if self.to is None else rf"v^{{\mathrm{{{self.to}}}}}_i"
+            signs = {None: (r"\pm ", r"\mp "), 0.0: ("- ", "+ "), 1.0: ("", "- ")}[self.theta]
+            psi = self.surrogate.latex(*(f"{sign}{v} f(x_i)" for sign in signs))
+            larger = r"\max_{\pm}\ " if self.theta is None else ""
+            return rf"{larger}\frac1n\sum_i {'u_i ' if self._weighted_rows else ''}{psi}"
+        psi = f"{'weighted ' if self._weighted_rows else ''}{mean} {_label(self.surrogate)}"
+        plus, minus = (f"{psi}({sign}{self.to or 'v'} f)" for sign in ("", "-"))
+        return {None: f"max({plus}, {minus})", 0.0: minus, 1.0: plus}[self.theta]
 
 
 def equalized_odds(surrogate: MarginFunction, to: str | None = None, side: str = "both") -> Objective:

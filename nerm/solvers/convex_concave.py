@@ -158,13 +158,9 @@ class Tangent(Term):
     def __repr__(self) -> str:
         return f"Tangent({self.term!r})"
 
-    def formula(self, mean: str = "mean") -> str:
-        """Return the term as text."""
-        return f"{mean} tangent(f)"
-
-    def latex_formula(self) -> str:
-        """Return the term as LaTeX."""
-        return r"\frac1n\sum_i (a_i f(x_i) + c)"
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the term as text or LaTeX."""
+        return r"\frac1n\sum_i (a_i f(x_i) + c)" if latex else f"{mean} tangent(f)"
 
 
 def differences(problem: Problem) -> list[Block]:

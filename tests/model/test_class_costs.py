@@ -122,5 +122,5 @@ def test_formula_and_latex_show_the_costs():
     risk = nerm.Risk(nerm.Hinge(), positive=2.0)
     assert repr(risk) == "Risk(Hinge(), positive=2)"
     assert risk.formula() == "mean (2 if y > 0 else 1) hinge(y f)"
-    assert r"\begin{cases} 2 & y_i = +1 \\ 1 & y_i = -1 \end{cases}" in risk.latex_formula()
+    assert r"\begin{cases} 2 & y_i = +1 \\ 1 & y_i = -1 \end{cases}" in risk.formula(latex=True)
     assert risk != nerm.Risk(nerm.Hinge())

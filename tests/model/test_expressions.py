@@ -27,7 +27,7 @@ def test_formula_and_latex():
 
 @pytest.mark.parametrize("atom", [cls() for cls in nerm.atoms.margin_functions().values()], ids=repr)
 def test_every_atom_has_balanced_latex(atom):
-    text = Neutrality(atom).latex_formula()
+    text = Neutrality(atom).formula(latex=True)
     assert text.count("{") == text.count("}")
     assert text.count("(") == text.count(")")
 
