@@ -121,9 +121,8 @@ class _WithGamma(_Pairwise):
 
     def __post_init__(self) -> None:
         if not (isinstance(self.gamma, str) and self.gamma in ("scale", "auto")):
-            object.__setattr__(
-                self, "gamma", as_positive(self.gamma, "gamma", 'Use a positive number or "scale"')
-            )
+            gamma = as_positive(self.gamma, "gamma", 'Use a positive number or "scale"')
+            object.__setattr__(self, "gamma", gamma)
 
     def fitted(self, X: Matrix, sample_weight: Floats | None = None) -> Self:
         """Return the kernel with gamma = "scale" or "auto" replaced by its value on X, as in scikit-learn."""
@@ -162,18 +161,28 @@ class RBF(_WithGamma):
     def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the (n, m) matrix of k(x_i, z_j).
 
-        Distances are computed from products of rows, or from differences of rows if products would lose
-        digits.
+        It is computed from one product of centred rows, or from differences of rows if this would lose
+        digits::
+
+            -gamma ||x - z||^2 = (2 gamma x, -gamma ||x||^2, 1) . (z, 1, -gamma ||z||^2)
         """
         if sp.issparse(X) or sp.issparse(Z):
             return super().__call__(X, Z)
         gamma = self.parameters()["gamma"]
-        values = _gaussian_from_products(X, Z, gamma)
-        if values is None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            centre = Z.mean(axis=0)
+            x, z = X - centre, Z - centre
+            x_squares, z_squares = gamma * row_squares(x), gamma * row_squares(z)
+        if not np.append(x_squares, z_squares).max(initial=0.0) <= LARGEST_EXPONENT:
             from scipy.spatial.distance import cdist
 
-            values = np.exp(-gamma * cdist(X, Z, "sqeuclidean"))
-        return values
+            return np.asarray(np.exp(-gamma * cdist(X, Z, "sqeuclidean")))
+        left = np.column_stack([2 * gamma * x, -x_squares, np.ones(len(x))])
+        values = left @ np.column_stack([z, np.ones(len(z)), -z_squares]).T
+        np.exp(np.minimum(values, 0.0, out=values), out=values)
+        if X is Z:
+            np.fill_diagonal(values, 1.0)
+        return np.asarray(values)
 
     def diagonal(self, X: Any) -> Floats:
         """Return k(x_i, x_i) = 1 for every row, (n,)."""
@@ -314,10 +323,7 @@ def names() -> dict[str, type[Kernel]]:
     >>> sorted(names())
     ['linear', 'poly', 'polynomial', 'precomputed', 'rbf', 'sigmoid']
     """
-    classes = [Kernel]
-    for cls in classes:
-        classes.extend(cls.__subclasses__())
-    known = {cls.name: cls for cls in classes if cls.name and cls is not Custom}
+    known = {cls.name: cls for cls in (Linear, RBF, Polynomial, Sigmoid, Precomputed)}
     return {**known, "poly": Polynomial}
 
 
@@ -377,32 +383,25 @@ def check_gram(gram: Any, *, psd: bool = False) -> Floats:
         got = f"K[{i}, {j}] = {K[i, j]:g} but K[{j}, {i}] = {K[j, i]:g}"
         raise InvalidInputError(must, got, "Check the kernel, or symmetrise it with (K + K.T) / 2")
     K = (K + K.T) / 2 if asymmetry else K
-    return _projected(K, scale) if psd and not _is_psd(K, scale) else K
+    return _positive(K, scale) if psd else K
 
 
-def _is_psd(K: Floats, scale: float) -> bool:
-    """Return whether K is positive semidefinite up to rounding.
+def _positive(K: Floats, scale: float) -> Floats:
+    """Return K, or the nearest positive semidefinite matrix; raise an error if it differs beyond rounding.
 
     The test is a Cholesky factorization of K plus a small multiple of the identity, which is cheaper than
     eigenvalues. `scale` is the largest absolute entry of K.
     """
     try:
-        np.linalg.cholesky(K + 4 * np.finfo(float).eps * scale * len(K) * np.eye(len(K)))
+        np.linalg.cholesky(K + 4 * EPS * scale * len(K) * np.eye(len(K)))
+        return K
     except np.linalg.LinAlgError:
-        return False
-    return True
-
-
-def _projected(K: Floats, scale: float) -> Floats:
-    """Return the nearest positive semidefinite matrix; raise an error if K is indefinite beyond rounding."""
-    values, vectors = np.linalg.eigh(K)
+        values, vectors = np.linalg.eigh(K)
     if values[0] < -1e-8 * scale * len(K):
         must = "a Gram matrix must be positive semidefinite for the problem to be convex"
         do = "Use another kernel or other parameters (the sigmoid kernel is indefinite on most data)"
         raise InvalidInputError(must, f"a smallest eigenvalue of {values[0]:g}", do)
-    kept = values > 0
-    root = vectors[:, kept] * np.sqrt(values[kept])
-    return np.asarray(root @ root.T)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
 def _variance(X: Matrix, sample_weight: Floats | None) -> float:
@@ -414,34 +413,6 @@ def _variance(X: Matrix, sample_weight: Floats | None) -> float:
         return float(share @ np.mean((X - mean) ** 2, axis=1))
     variance = float(share @ np.asarray(X.multiply(X).mean(axis=1)).ravel()) - mean**2
     return variance if variance > 1e-14 * mean**2 else 0.0  # constant data: only cancellation errors remain
-
-
-def _gaussian_from_products(X: Floats, Z: Floats, gamma: float) -> Floats | None:
-    """Return exp(-gamma ||x_i - z_j||^2), (n, m), from one matrix product; None if it would lose digits.
-
-    ::
-
-        -gamma ||x - z||^2 = (2 gamma x, -gamma ||x||^2, 1) . (z, 1, -gamma ||z||^2)
-
-    Rows are centred first, which leaves their distances unchanged.
-    """
-    with np.errstate(over="ignore", invalid="ignore"):
-        centre = Z.mean(axis=0)
-        x = X - centre
-        z = x if X is Z else Z - centre
-        x_squares = gamma * row_squares(x)
-        z_squares = gamma * row_squares(z)
-    largest = max(x_squares.max(initial=0.0), z_squares.max(initial=0.0))
-    if not largest <= LARGEST_EXPONENT:
-        return None
-    left = np.column_stack([2 * gamma * x, -x_squares, np.ones(len(x))])
-    right = np.column_stack([z, np.ones(len(z)), -z_squares])
-    values = left @ right.T
-    np.minimum(values, 0.0, out=values)
-    np.exp(values, out=values)
-    if X is Z:
-        np.fill_diagonal(values, 1.0)
-    return values
 
 
 def row_squares(X: Any) -> Floats:
