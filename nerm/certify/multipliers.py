@@ -78,9 +78,9 @@ class Multipliers:
         return len(self.rows) - 2 * len(self.thetas)
 
     @property
-    def alphas(self) -> Floats:
-        """Multipliers of the risks, (number of risks, n)."""
-        return self.rows[: self._alone - self.one_sided]
+    def alpha(self) -> Floats:
+        """Multipliers of the risk, (n,); (number of risks, n) if there are several."""
+        return _single(self.rows[: self._alone - self.one_sided])
 
     @property
     def betas(self) -> Floats:
@@ -88,29 +88,14 @@ class Multipliers:
         return self.rows[self._alone - self.one_sided : self._alone]
 
     @property
-    def betas_plus(self) -> Floats:
-        """Multipliers of C+, (K, n) for K two-sided neutrality terms."""
-        return self.rows[self._alone :: 2]
-
-    @property
-    def betas_minus(self) -> Floats:
-        """Multipliers of C-, (K, n) for K two-sided neutrality terms."""
-        return self.rows[self._alone + 1 :: 2]
-
-    @property
-    def alpha(self) -> Floats:
-        """Multipliers of the risk: (n,) if there is one risk, else as `alphas`."""
-        return _single(self.alphas)
-
-    @property
     def beta_plus(self) -> Floats:
-        """Multipliers of C+: (n,) if there is one term, else as `betas_plus`."""
-        return _single(self.betas_plus)
+        """Multipliers of C+, (n,); (K, n) for K two-sided neutrality terms."""
+        return _single(self.rows[self._alone :: 2])
 
     @property
     def beta_minus(self) -> Floats:
-        """Multipliers of C-: (n,) if there is one term, else as `betas_minus`."""
-        return _single(self.betas_minus)
+        """Multipliers of C-, (n,); (K, n) for K two-sided neutrality terms."""
+        return _single(self.rows[self._alone + 1 :: 2])
 
     @property
     def theta(self) -> float | Floats:

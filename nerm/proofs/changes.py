@@ -53,6 +53,7 @@ import scipy.sparse as sp
 
 from nerm.certify.certificate import Certificate, best_certificate, from_bounds
 from nerm.certify.conjugates import conjugate_of_sum, parts_of, square_weight
+from nerm.certify.feasibility import separable
 from nerm.certify.multipliers import Multipliers, multipliers_at
 from nerm.certify.solution import Answer, Solution, Stats, certify_answer
 from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
@@ -83,6 +84,8 @@ class ChangeBound:
     certificate : Certificate
         The certificate of the unchanged hypothesis on the changed problem. Its gap bounds the decrease of the
         objective from this hypothesis to the new optimum.
+    old : (coef, intercept)
+        The unchanged hypothesis, with kernel coefficients for all rows of the changed problem.
     estimate : (coef, intercept)
         The best hypothesis that was computed for the changed problem.
     centre, radius
@@ -107,6 +110,7 @@ class ChangeBound:
     solution: Solution
     problem: Problem
     certificate: Certificate
+    old: tuple[Floats, float]
     estimate: tuple[Floats, float]
     multipliers: Multipliers
     value: float
@@ -117,17 +121,8 @@ class ChangeBound:
     @property
     def coefficients(self) -> float:
         """A bound on the norm of the change of w; with a kernel, the norm of its Hilbert space."""
-        moved = self.problem.hypothesis.squared_norm(self.centre - self._old[0])
+        moved = self.problem.hypothesis.squared_norm(self.centre - self.old[0])
         return float(np.sqrt(moved)) + self.radius
-
-    @property
-    def _old(self) -> tuple[Floats, float]:
-        """The unchanged hypothesis, with coefficients for all rows of the changed problem."""
-        old = self.solution
-        coef = old.coef
-        if self.problem.is_kernel:
-            coef = np.append(coef, np.zeros(self.problem.n - len(coef)))
-        return coef, old.intercept + old.threshold
 
     def scores(self, X: Any = None) -> tuple[Floats, Floats]:
         """Return lower and upper bounds on the scores of the changed optimum, (m,) each.
@@ -136,15 +131,12 @@ class ChangeBound:
         """
         hypothesis, (a, low, high) = self.problem.hypothesis, self._level
         kernel = hypothesis.kernel if isinstance(hypothesis, KernelHypothesis) else Linear()
-        if X is None:
-            middle, level = hypothesis.scores(self.centre), hypothesis.scores(a)
-            norms = hypothesis.squared_row_norms()
-        elif kernel.name == "precomputed":
+        if X is not None and kernel.name == "precomputed":
             must = "bounds for new rows need k(x, x), which a precomputed kernel does not have"
             raise UnsupportedProblemError(must, "new rows", "Call scores() for the training rows")
-        else:
-            middle, level = (hypothesis.decision_function(X, one, 0.0) for one in (self.centre, a))
-            norms = kernel.diagonal(as_matrix(X))
+        X = hypothesis.X if X is None else as_matrix(X)
+        middle, level = (hypothesis.decision_function(X, one, 0.0) for one in (self.centre, a))
+        norms = kernel.diagonal(X)
         if not np.isfinite(self.radius):
             return np.full(len(norms), -np.inf), np.full(len(norms), np.inf)
         square, rounding = hypothesis.squared_norm(a), 4 * hypothesis.rounding
@@ -159,12 +151,9 @@ class ChangeBound:
         By default X are the rows of the problem. A threshold of the solution applies to both models. For a
         regression it bounds how many scores change their sign.
         """
-        low, high = (one - self.solution.threshold for one in self.scores(X))
-        if X is None:
-            old = self.problem.hypothesis.scores(*self._old) - self.solution.threshold
-        else:
-            old = self.solution.decision_function(X)
-        return int(np.sum(np.where(old > 0, low <= 0, high > 0)))
+        hypothesis, threshold, (low, high) = self.problem.hypothesis, self.solution.threshold, self.scores(X)
+        old = hypothesis.decision_function(hypothesis.X if X is None else X, *self.old)
+        return int(np.sum(np.where(old > threshold, low <= threshold, high > threshold)))
 
     @cached_property
     def _level(self) -> tuple[Floats, float, float]:
@@ -176,41 +165,39 @@ class ChangeBound:
         scores, n = hypothesis.scores(*self.estimate), problem.divisor
         error = self.certificate.slack + 8 * EPS * self.value
 
-        def slopes(delta: float) -> Floats:
-            return weighted_duals(problem, multipliers_at(problem.blocks, scores + delta), thetas)
+        def slopes(delta: float) -> tuple[Multipliers, Floats]:
+            at = Multipliers(multipliers_at(problem.blocks, scores + delta), thetas)
+            return at, weighted_duals(problem, at.rows, thetas)
 
         delta, nothing = float(np.sqrt(self.gap + error)), (np.zeros(hypothesis.size), -np.inf, np.inf)
         if not np.isfinite(self.radius):
             return nothing
         for _ in range(4):  # the best delta balances the gap and the curvature along b
-            up, down = slopes(delta), slopes(-delta)
-            difference = float(np.sum(down - up))
+            down, up = slopes(-delta), slopes(delta)
+            difference = float(np.sum(down[1] - up[1]))
             if not difference > 0:
                 return nothing
-            used, delta = delta, float(np.sqrt(4 * n * delta * (self.gap + error) / difference))
-        a, ends = hypothesis.adjoint(down - up) / difference, list[float]()
-        for c, at in ((down, scores - used), (up, scores + used)):
+            delta = float(np.sqrt(4 * n * delta * (self.gap + error) / difference))
+        a, ends = hypothesis.adjoint(down[1] - up[1]) / difference, list[float]()
+        for at, c in (down, up):
             m = float(c.sum()) / n
-            if m * (at[0] - scores[0]) >= 0:
+            if m > 0 if ends else m < 0:
                 return nothing
-            rows = zip(scaled_weights(problem, thetas), problem.blocks, strict=True)
-            risk = sum(np.sum(w * np.where(w > 0, b.atom.value(b.margins(at)), 0.0)) for w, b in rows)
             omega = conjugate_of_sum(parts, hypothesis.adjoint(c) / n - m * a, hypothesis.squared_norm)
-            ends.append((float(risk + c @ at) / n - omega.value - error - self.value) / m)
+            ends.append(-(separable(problem, at) + omega.value + error + self.value) / m)
         return a, ends[0], ends[1]
 
     def update(self, tol: float = 1e-6) -> Solution:
         """Solve the changed problem by Newton steps from the estimate, or by a new solve if they fail."""
-        pair, gap = (*self.estimate, self.multipliers), np.inf
+        gap, pair = np.inf, (*self.estimate, self.multipliers)
         stats = Stats("newton", reason="started from the solution before the change")
         while (found := certify_answer(self.problem, Answer(*pair), tol, stats)).certificate.gap < gap / 2:
             if found.status.success:
                 return found
             gap = found.certificate.gap
-            try:
-                pair = _stepped(self.problem, *pair, gap)
-            except (Degenerate, UnsupportedProblemError):
+            if (after := _stepped(self.problem, *pair, gap)) is None:
                 break
+            pair = after
         return self.problem.solve(tol=tol)
 
     def __repr__(self) -> str:
@@ -222,10 +209,13 @@ class ChangeBound:
 
 def _stepped(
     problem: Problem, coef: Floats, intercept: float, at: Multipliers, gap: float
-) -> tuple[Floats, float, Multipliers]:
-    """Return a hypothesis and multipliers after one Newton step."""
+) -> tuple[Floats, float, Multipliers] | None:
+    """Return a hypothesis and multipliers after one Newton step; None if there is no such step."""
     width = float(np.clip(np.sqrt(max(gap, 0.0)), 1e-7, 1e-4))
-    dw, db, after = Linearization(problem, coef, intercept, at, width).step()
+    try:
+        dw, db, after = Linearization(problem, coef, intercept, at, width).step()
+    except (Degenerate, UnsupportedProblemError):
+        return None
     return coef + dw, intercept + db, after
 
 
@@ -236,16 +226,16 @@ def bound(solution: Solution, problem: Problem, coef: Floats, at: Multipliers, s
         raise UnsupportedProblemError(must, repr(problem.objective), "Drop the constraints")
     pair = (coef, solution.intercept + solution.threshold, at)
     first = best = best_certificate(problem, *pair)
-    estimate, dual = pair[:2], best
+    old = estimate = pair[:2]
+    dual = best
     mu, hypothesis = square_weight(problem.regularizers), problem.hypothesis
     for _ in range(steps):
         gap = best.certificate.primal - dual.certificate.dual
         if 200 * gap <= mu * hypothesis.squared_norm(estimate[0] - coef):
             break  # the radius is less than a tenth of the change
-        try:
-            pair = _stepped(problem, *pair, gap)
-        except (Degenerate, UnsupportedProblemError):
+        if (after := _stepped(problem, *pair, gap)) is None:
             break
+        pair = after
         new = best_certificate(problem, *pair)
         if new.value.total < best.value.total:
             best, estimate = new, pair[:2]
@@ -266,9 +256,8 @@ def bound(solution: Solution, problem: Problem, coef: Floats, at: Multipliers, s
         q = hypothesis.adjoint(c, balanced=problem.intercept) / (problem.divisor * mu)
         apart = hypothesis.squared_norm(centre - q)
         centre, radius = 0.5 * (centre + q), float(np.sqrt(max(gap / mu - 0.25 * apart, 0.0)))
-    return ChangeBound(
-        solution, problem, certificate, estimate, dual.multipliers, best.value.total, gap, centre, radius
-    )
+    found = estimate, dual.multipliers, best.value.total, gap, centre, radius
+    return ChangeBound(solution, problem, certificate, old, *found)
 
 
 def without(solution: Solution, rows: Any, steps: int = 3) -> ChangeBound:

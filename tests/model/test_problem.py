@@ -220,7 +220,7 @@ def test_blocks_come_as_multipliers_are_read():
     assert [block.side for block in problem.blocks] == [0, 0, 1, -1]
     multipliers = problem.solve().multipliers
     assert ((multipliers.alpha >= 0) & (multipliers.alpha <= 1)).all()
-    assert multipliers.betas.shape == multipliers.betas_plus.shape == (1, 20)
+    assert multipliers.betas.shape == (1, *multipliers.beta_plus.shape) == (1, 20)
 
 
 def test_a_table_has_one_viewpoint_per_column():
