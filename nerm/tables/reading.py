@@ -165,16 +165,16 @@ class TextTable:
         key = str if self.exact else key_of
         return key, {key(word): key(other) for word, other in (self.same if role else {}).items()}
 
-    def refuse(self, name: str, cells: Bools, must: str, do: str, got: str = "") -> None:
+    def refuse(self, name: str, cells: Bools, must: str, do: str, got: str = "{}") -> None:
         """Raise an error that names the first of these cells of a column, if there are any.
 
-        `must` and `do` say what the cells must be and what to do, with {} for the first cell; `got` is put
-        before the cell that was found.
+        In `do`, {} stands for the first cell; in `got`, for the first cell and its row.
         """
         if cells.any():
             i = int(np.flatnonzero(cells)[0])
             cell = quoted(self[name][i])
-            raise InvalidInputError(must, f"{got}{cell} in row {self.places[i]}", do.replace("{}", cell))
+            found = got.replace("{}", f"{cell} in row {self.places[i]}")
+            raise InvalidInputError(must, found, do.replace("{}", cell))
 
     def rows(self, kept: Bools | Ints) -> Self:
         """Return a table of the selected rows; `kept` is a mask, (n,), or an array of row indices."""

@@ -262,7 +262,8 @@ def _numbers_of(table: TextTable, target: str, positive: str | None, task: str) 
     if task == "auto" and (positive is not None or strange.mean() > 0.5 or count <= MOST_SHOWN):
         return None
     must, do = "the target of a regression must be a number in every row", "use --task classification"
-    table.refuse(target, strange, must, f"Correct it, declare it missing with --missing {{}}, or {do}")
+    advice = f"Correct it, declare it missing with --missing {{}}, or {do}"
+    table.refuse(target, strange, must, advice, f"{{}} of {target!r}")
     if positive is not None or count < 2:
         got = "--positive" if positive is not None else f"one number in {target!r}"
         raise InvalidInputError(must, got, f"Leave --positive out, or {do}")
@@ -434,7 +435,7 @@ def kind_of(name: str, table: TextTable) -> str:
     if strange.sum() > known / 2:
         return WORDS
     must = f"column {name!r} must hold {what.partition(' ')[0]} only, or words"
-    got = f"{known - strange.sum()} {what} and {strange.sum()} other values, first "
+    got = f"{known - strange.sum()} {what} and {strange.sum()} other values, first {{}}"
     do = "Correct them, declare them missing with --missing {}, or take the column as words with "
     table.refuse(name, strange, must, f"{do}--nominal {name!r}", got)
     return kind
