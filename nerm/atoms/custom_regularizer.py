@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from nerm.atoms import cvx as cp
 from nerm.atoms.formula import number
+from nerm.atoms.functions import NoRuleError
 from nerm.atoms.regularizer import Norms, Regularizer, Structure
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
@@ -149,7 +150,7 @@ def read(expression: Function, d: int) -> Structure | None:
     try:
         tree = expression(w)
         terms = _terms(tree, np.ones(()), w)
-    except NotImplementedError:
+    except NoRuleError:
         return None
     quadratic, norms = sp.csr_array((d, d)), list[Norms]()
     for order, size in sorted({(t.order, t.size) for t in terms}):
@@ -186,7 +187,7 @@ def _terms(node: Any, weights: Floats, w: Any) -> list[Terms]:
     kind = type(node).__name__.removesuffix("Approx").lower()
     rule = RULES.get(kind)
     if rule is None or weights.shape != node.shape or weights.min() < 0:
-        raise NotImplementedError(kind)
+        raise NoRuleError(kind)
     return rule(node, weights, w)
 
 
@@ -194,14 +195,14 @@ def _linear(node: Any, w: Any) -> Any:
     """Return the matrix of a linear function of w, (entries, d)."""
     w.value = np.zeros(w.shape)
     if not node.is_affine() or np.any(node.value):
-        raise NotImplementedError
+        raise NoRuleError
     return sp.csr_array(node.grad[w].T)
 
 
 def _sum(node: Any, weights: Floats, w: Any) -> list[Terms]:
     """Return the terms of a sum over all entries."""
     if node.axis is not None:
-        raise NotImplementedError
+        raise NoRuleError
     return _terms(node.args[0], np.full(node.args[0].shape, weights), w)
 
 
@@ -214,7 +215,7 @@ def _norm(node: Any, weights: Floats, w: Any, order: float) -> list[Terms]:
     """Return norms of the whole argument, or along an axis of it."""
     inner, axis = node.args[0], node.axis
     if order not in (2, np.inf):
-        raise NotImplementedError
+        raise NoRuleError
     rows = np.arange(inner.size).reshape(inner.shape, order="F")
     size = inner.size if axis is None else inner.shape[axis]
     rows = rows if axis is None else np.moveaxis(rows, axis, -1)
@@ -229,12 +230,12 @@ def _entries(inner: Any, weights: Floats, w: Any, order: float = 2) -> list[Term
 def _power(node: Any, weights: Floats, w: Any) -> list[Terms]:
     inner = node.args[0]
     if number(node.p) != 2:
-        raise NotImplementedError
+        raise NoRuleError
     if inner.is_affine():
         return _entries(inner, 2 * weights, w, 0)
     norms = _terms(inner, np.ones(inner.shape), w)  # the square of one Euclidean norm
     if len(norms) != 1 or len(norms[0].weights) != 1 or norms[0].order != 2:
-        raise NotImplementedError
+        raise NoRuleError
     return [norms[0]._replace(order=0, weights=2 * weights.ravel() * norms[0].weights ** 2)]
 
 
@@ -242,7 +243,7 @@ def _product(node: Any, weights: Floats, w: Any) -> list[Terms]:
     """Return the product with a number, one number per entry, or the dot product with a vector."""
     first, second = sorted(node.args, key=lambda factor: not factor.is_constant())
     if not first.is_constant() or (type(node).__name__ == "MulExpression" and first.ndim > 1):
-        raise NotImplementedError
+        raise NoRuleError
     return _terms(second, np.asarray(weights * np.asarray(first.value, dtype=float)), w)
 
 

@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, expit
 
-from nerm.atoms.functions import MARGIN, Curve, Function, Jet, Piece, Quadratic, as_function, composed
+from nerm.atoms.functions import (
+    MARGIN,
+    Curve,
+    Function,
+    Jet,
+    NoRuleError,
+    Piece,
+    Quadratic,
+    as_function,
+    composed,
+)
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 
@@ -28,7 +38,7 @@ def power(x: Function, p: float) -> Function:
     if p in (0, 1):
         return x if p else as_function(1.0)
     if p < 1:
-        raise NotImplementedError(f"the power {p:g}")
+        raise NoRuleError(f"the power {p:g}")
     whole = p % 2 == 0  # else it is defined for x >= 0 only; rounding may lead out of that
 
     def of(x: Floats, q: float) -> Floats:
@@ -92,14 +102,14 @@ def _xexp(x: Function) -> Function:
 def _along(atom: Any, rows: list[Function], join: Callable[[Function, Function], Function]) -> Function:
     """Return the functions of a cp.vstack joined along axis 0."""
     if atom.axis != 0:
-        raise NotImplementedError(f"cvxpy.{type(atom).__name__} along another axis than 0")
+        raise NoRuleError(f"cvxpy.{type(atom).__name__} along another axis than 0")
     return reduce(join, rows)
 
 
 def _length(atom: Any, rows: list[Function]) -> Function:
     squares = _along(atom, [power(x, 2) for x in rows], add)
     if number(atom.p) != 2 or squares.conjugate(np.zeros(1))[0] >= 0:
-        raise NotImplementedError("another norm than a Euclidean one that is nowhere 0")
+        raise NoRuleError("another norm than a Euclidean one that is nowhere 0")
     return squares.map(composed(np.sqrt, lambda x: 0.5 * x**-0.5, lambda x: -0.25 * x**-1.5))
 
 
@@ -138,7 +148,7 @@ RULES: dict[str, Callable[..., Any]] = {
 
 
 def read(expression: Any, variable: Any) -> Any:
-    """Return the function of a cvxpy expression; NotImplementedError names an atom without a rule."""
+    """Return the function of a cvxpy expression; NoRuleError names an atom without a rule."""
     if expression is variable:
         return MARGIN
     if expression.is_constant():
@@ -146,7 +156,7 @@ def read(expression: Any, variable: Any) -> Any:
     names = [cls.__name__ for cls in type(expression).__mro__]
     rule = next((RULES[name] for name in names if name in RULES), None)
     if rule is None:
-        raise NotImplementedError(f"cvxpy.{names[0]}")
+        raise NoRuleError(f"cvxpy.{names[0]}")
     return rule(expression, *(read(argument, variable) for argument in expression.args))
 
 
@@ -177,21 +187,20 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
     alone = all(other is m for other in others)
     do = "Write numbers into the formula, and make one function for each of them"
     require(alone, label, "have no parameter and no other variable", f"{tree}"[:80], do)
-    values = evaluated(expression, POINTS)
-    for k in (100, 155, 210):
-        single = evaluated(expression, np.full(m.shape, POINTS[k]))
-        same = np.allclose(single, values[k], rtol=1e-9, equal_nan=True)
-        do = "Use elementwise functions only"
-        require(same, label, "work elementwise", "entries that depend on each other", do)
-    function, missing = None, "this formula"
+    values = _values(tree, m, POINTS)
+    usual, function, missing = np.abs(values) < 1e100, None, "this formula"
     try:
-        found, usual = read(tree, m), np.abs(values) < 1e100
+        found = read(tree, m)
         if np.allclose(found.jet(POINTS[usual]).value, values[usual], rtol=1e-9, atol=1e-9):
             function = found
-    except NotImplementedError as error:
-        missing = str(error)
-    except (AttributeError, TypeError):  # a rule that does not know this use of its atom
-        pass
+    except (NoRuleError, AttributeError, TypeError) as error:  # or a rule that does not know this use
+        missing = str(error) if isinstance(error, NoRuleError) else missing
+    for k in (100, 155, 210) if function is None else ():
+        same = np.allclose(
+            _values(tree, m, np.full(m.shape, POINTS[k])), values[k], rtol=1e-9, equal_nan=True
+        )
+        do = "Use elementwise functions only"
+        require(same, label, "work elementwise", "entries that depend on each other", do)
     convex = function.is_convex if function and function.is_quadratic else convex
     got = f"an expression of curvature {tree.curvature}"
     do = "Use cvxpy's convex functions (cp.pos, cp.logistic …), or write two parts with dc_function"
@@ -214,16 +223,19 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
     return function or _numeric(expression)
 
 
-@np.errstate(all="ignore")
 def evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
     """Return phi(m), in the shape of m, as cvxpy evaluates the expression; nan where it has no value."""
     import cvxpy as cp
 
     x = cp.Variable(max(m.size, 1))
-    tree = expression(x)
-    x.value = m.ravel() if m.size else np.zeros(1)
-    values = np.full(x.shape, np.nan) if tree.value is None else np.asarray(tree.value, dtype=float)
-    return np.array(values[: m.size]).reshape(m.shape)
+    return _values(expression(x), x, np.resize(m, x.shape))[: m.size].reshape(m.shape)
+
+
+@np.errstate(all="ignore")
+def _values(tree: Any, x: Any, points: Floats) -> Floats:
+    """Return the values of an expression of x at these points; nan where it has none."""
+    x.value = points
+    return np.full(x.shape, np.nan) if tree.value is None else np.array(tree.value, dtype=float)
 
 
 def _numeric(expression: Callable[[Any], Any]) -> Function:

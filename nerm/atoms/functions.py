@@ -7,7 +7,7 @@ slope, by Newton steps that a bracket safeguards. All functions are vectorised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -29,6 +29,10 @@ ROUNDING = 8 * np.finfo(float).eps
 GRID = np.sinh(np.linspace(-15.0, 15.0, 3001))  # margins up to 1.6e6, dense around 0
 
 
+class NoRuleError(Exception):
+    """An expression has a part that nerm has no rule for; the message names it."""
+
+
 class Jet(NamedTuple):
     """Value, slope and curvature at given points."""
 
@@ -38,7 +42,7 @@ class Jet(NamedTuple):
 
 
 class Quadratic(NamedTuple):
-    """The piece curve x^2 + slope x + level with x = m - centre."""
+    """The piece curve x^2 + slope x + level with x = m - centre; the numbers may be arrays, one per m."""
 
     curve: float
     slope: float
@@ -47,13 +51,11 @@ class Quadratic(NamedTuple):
 
     def jet(self, m: Floats) -> Jet:
         """Return the jet at m."""
-        x, value = m - self.centre, np.full(np.shape(m), self.level)
-        slopes, curvature = np.full(value.shape, self.slope), np.full(value.shape, 2 * self.curve)
-        if self.slope:
-            value = value + self.slope * x
-        if self.curve:
-            value, slopes = value + self.curve * x * x, slopes + 2 * self.curve * x
-        return Jet(value, slopes, curvature)
+        x = m - self.centre
+        bend = np.where(self.curve, self.curve * x, 0.0)  # 0 times an infinite x is 0
+        rise = self.slope + bend
+        value = self.level + np.where(rise, rise * x, 0.0)
+        return Jet(value, rise + bend, np.full(value.shape, 2 * self.curve))
 
     def around(self, centre: float) -> Quadratic:
         """Return the same function with another centre."""
@@ -168,11 +170,13 @@ def _crossings(p: Piece, q: Piece, low: float, high: float) -> Floats:
     known = np.flatnonzero(np.abs(signs) == 1)  # it may be 0 at single points or on intervals
     change = np.flatnonzero(signs[known[1:]] != signs[known[:-1]])
     left, right, before = points[known[change]], points[known[change + 1]], signs[known[change]]
-    for _ in range(80):
-        middle = 0.5 * (left + right)
-        same = sign(middle) == before
-        left, right = np.where(same, middle, left), np.where(same, right, middle)
-    return np.asarray(right)
+    rows, parts = np.arange(len(change)), np.linspace(0.0, 1.0, 33)
+    for _ in range(16 if len(change) else 0):  # up to adjacent numbers
+        between = left[:, None] + np.multiply.outer(right - left, parts)
+        between[:, -1] = right
+        after = (sign(between) != before[:, None]).argmax(axis=1)
+        left, right = between[rows, after - 1], between[rows, after]
+    return right
 
 
 def _inside(breaks: Floats) -> Floats:
@@ -235,7 +239,7 @@ class Function:
     def __mul__(self, other: Any) -> Function:
         other = as_function(other)
         if other.number is None and self.number is None:
-            raise NotImplementedError("a product of two functions of m")
+            raise NoRuleError("a product of two functions of m")
         function, factor = (self, other.number) if other.number is not None else (other, self.number)
         return function.map(lambda piece, _: scale(piece, factor))  # type: ignore[arg-type]
 
@@ -284,25 +288,22 @@ class Function:
         if len(self.pieces) == 1:
             return self.pieces[0].jet(m)
         place = np.searchsorted(self.breaks, m, side)
-        if self.is_quadratic and np.isfinite(m).all():
-            return self._quadratic_jet(m, place)
-        out = np.empty((3, *np.shape(m)))
-        for k in np.flatnonzero(np.bincount(np.ravel(place))).tolist():
+        out = np.array(Quadratic(*self._coefficients[:, place]).jet(m))
+        for k in self._curves:
             here = place == k
-            out[:, here] = self.pieces[k].jet(m[here])
+            if here.any():
+                out[:, here] = self.pieces[k].jet(m[here])
         return Jet(*out)
 
     @cached_property
     def _coefficients(self) -> Floats:
-        """The numbers curve, slope, level and centre of all pieces of a piecewise quadratic function."""
-        return np.array(self.pieces, dtype=float).T + 0.0  # (4, K + 1), without -0
+        """The numbers curve, slope, level and centre of each piece, (4, K + 1); those of a curve are 0."""
+        return np.array([p if isinstance(p, Quadratic) else (0.0,) * 4 for p in self.pieces]).T + 0.0
 
-    def _quadratic_jet(self, m: Floats, piece: Ints) -> Jet:
-        """Return the jet at finite m of the quadratic pieces with these numbers."""
-        curve, slope, level, centre = np.take(self._coefficients, piece, axis=1)
-        x = m - centre
-        bend = curve * x
-        return Jet(level + x * (slope + bend), slope + 2 * bend, 2 * curve)
+    @cached_property
+    def _curves(self) -> list[int]:
+        """The pieces that are curves."""
+        return [k for k, piece in enumerate(self.pieces) if isinstance(piece, Curve)]
 
     def slopes_at(self, m: Floats) -> tuple[Floats, Floats]:
         """Return the slopes to the left and to the right of m, each in the shape of m."""
@@ -313,7 +314,7 @@ class Function:
     @cached_property
     def is_quadratic(self) -> bool:
         """Whether the function is piecewise quadratic."""
-        return all(isinstance(piece, Quadratic) for piece in self.pieces)
+        return not self._curves
 
     @cached_property
     def jumps(self) -> tuple[Floats, Floats]:
@@ -372,7 +373,7 @@ class Function:
         segments below the slope 0 have u in [-height, 0], those above have [0, height].
         """
         (low, high), kinked, parts = self.jumps, self.kinked, list[tuple[float, float, float, float]]()
-        ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
+        ends = self._ends
         origin = float(np.clip(0.0, *self.end_slopes)) if self.is_quadratic else 0.0
 
         def add_part(a: float, q: float, first: float, last: float) -> None:
@@ -390,33 +391,35 @@ class Function:
             parts.append((0.0, 0.0, origin, origin))
         return parts
 
-    def _place(self, r: Floats, ridge: float, step: float) -> Ints:
-        """Return where r in ridge m + step dphi(m): 2 k inside piece k, 2 k + 1 at breakpoint k."""
-        low, high = (ridge * self.breaks + step * side for side in self.jumps)
-        return np.searchsorted(np.maximum.accumulate(np.column_stack([low, high]).ravel()), r)
+    def _roots(
+        self, r: Floats, ridge: float, step: float, skipped: Container[int] = ()
+    ) -> tuple[Floats, Ints]:
+        """Return the m with r in ridge m + step dphi(m), and where it is.
 
-    def _quadratic_roots(self, place: Ints, r: Floats, ridge: float, step: float) -> Floats:
-        """Return the m at these places with r in ridge m + step dphi(m), for a piecewise quadratic phi."""
-        ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
-        places = np.arange(2 * len(self.breaks) + 1)
+        The place is 2 k inside piece k and 2 k + 1 at breakpoint k. On a curve, m is at most about FARTHEST.
+        The roots on the curves in `skipped` are not computed.
+        """
+        low, high = (ridge * self.breaks + step * side for side in self.jumps)
+        sides = np.maximum.accumulate(np.column_stack([low, high]).ravel())
+        place = np.searchsorted(sides, r)
+        place = place | (np.searchsorted(sides, r, "right") > place)  # at the breakpoint if both are right
+        ends, places = self._ends, np.arange(2 * len(self.breaks) + 1)
         curve, slope, _, centre = self._coefficients[:, places // 2]
         rate = ridge + 2 * step * curve
         gain = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
         table = gain, ridge * centre + step * slope, centre, ends[(places + 1) // 2], ends[places // 2 + 1]
         gain, offset, start, first, last = np.take(np.array(table), place, axis=1)
-        return np.clip(start + gain * (r - offset), first, last)
+        m = np.array(np.clip(start + gain * (r - offset), first, last))
+        for k in self._curves:
+            here = place == 2 * k
+            if k not in skipped and here.any():
+                m[here] = self._newton(r[here], ridge, step, ends[k], ends[k + 1])
+        return m, place
 
-    def _root(self, place: int, r: Floats, ridge: float, step: float) -> Floats:
-        """Return the m at this place with r in ridge m + step dphi(m); at most about FARTHEST on a curve."""
-        ends = np.concatenate([[-np.inf], self.breaks, [np.inf]])
-        first, last, piece = ends[(place + 1) // 2], ends[place // 2 + 1], self.pieces[place // 2]
-        if place % 2:
-            return np.full(r.shape, first)
-        if isinstance(piece, Curve):
-            return self._newton(r, ridge, step, first, last)
-        rate = ridge + 2 * step * piece.curve
-        move = (r - ridge * piece.centre - step * piece.slope) / rate if rate > 0 else 0.0 * r
-        return np.clip(piece.centre + move, first, last)
+    @property
+    def _ends(self) -> Floats:
+        """The breakpoints, between -inf and +inf."""
+        return np.concatenate([[-np.inf], self.breaks, [np.inf]])
 
     @cached_property
     def _table(self) -> tuple[Floats, Floats]:
@@ -438,45 +441,41 @@ class Function:
         k = np.where(r < table[-1], np.clip(k, 1, len(points) - 1), np.searchsorted(table, table[-1]))
         low, high = np.maximum(first, points[k - 1]), np.minimum(last, points[k])
         low, high = np.where(r < table[-1], low, high), np.where(r > table[0], high, low)
-        m = 0.5 * (low + high)
+        found, left = np.zeros(len(r)), np.arange(len(r))
+        m, near = 0.5 * (low + high), SETTLED if ridge else 0.1 * NARROW  # `_enclosed` adds the rest
         for count in range(MOST_ITERATIONS):
             jet = self.jet(m)
             excess = ridge * m + step * jet.slope - r
             excess = np.where(np.isnan(excess), m, excess)  # an overflow: the root is closer to 0
             low, high = np.where(excess <= 0, m, low), np.where(excess >= 0, m, high)
-            new = m - excess / (ridge + step * jet.curvature)
-            safe = (new > low) & (new < high) & (count % 8 < 7)
-            new, m = np.where(safe, new, 0.5 * (low + high)), m
-            if (np.abs(new - m) <= SETTLED * (1 + np.abs(m))).all():
+            move = excess / (ridge + step * jet.curvature)
+            safe = (m - move > low) & (m - move < high) & (count % 8 < 7)
+            found[left] = m
+            open_ = np.fmin(np.abs(move), high - low) > near * (1 + np.abs(m))
+            if not open_.any():
                 break
-            m = new
-        return m
+            m = np.where(safe, m - move, 0.5 * (low + high))
+            left, m, low, high, r = (part[open_] for part in (left, m, low, high, r))
+        return found
 
     @np.errstate(all="ignore")
     def conjugate(self, u: Floats) -> Floats:
         """Return phi*(u) = sup_m u m - phi(m), or slightly more; +inf outside of `end_slopes`."""
         low, high = self.end_slopes
-        place = self._place(u, 0.0, 1.0)
-        if self.is_quadratic:
-            m = self._quadratic_roots(place, u, 0.0, 1.0)
-            value = self._quadratic_jet(m, place // 2).value
-            return np.where((low <= u) & (u <= high), u * m - value, np.inf) + 0.0
-        found = np.full(np.shape(u), np.inf)
-        for k in np.flatnonzero(np.bincount(np.ravel(place))).tolist():
-            here, piece = (place == k) & (low <= u) & (u <= high), self.pieces[k // 2]
+        stars = {k: star for k in self._curves if (star := self.pieces[k].star)}
+        m, place = self._roots(u, 0.0, 1.0, stars)
+        found = np.array(u * m - self.jet(m).value)
+        for k in self._curves:
+            here = (place == 2 * k) & (low <= u) & (u <= high)
             slopes = u[here]
-            if k % 2 or isinstance(piece, Quadratic):
-                m = self._root(k, slopes, 0.0, 1.0)
-                found[here] = slopes * m - self.jet(m).value
-            elif piece.star is None:
-                found[here] = self._enclosed(k // 2, slopes, self._root(k, slopes, 0.0, 1.0))
-            else:
+            if k in stars:
                 rounding = ROUNDING * (1 + np.abs(slopes))  # may put an end slope outside of the domain
-                exact, near = (
-                    piece.star(at) for at in (slopes, np.clip(slopes, low + rounding, high - rounding))
-                )
+                inside = np.clip(slopes, low + rounding, high - rounding)
+                exact, near = stars[k](slopes), stars[k](inside)
                 found[here] = np.where(np.isinf(exact), near, exact)
-        return found + 0.0
+            elif here.any():
+                found[here] = self._enclosed(k, slopes, m[here])
+        return np.where((low <= u) & (u <= high), found, np.inf) + 0.0
 
     def _enclosed(self, k: int, u: Floats, m: Floats) -> Floats:
         """Return an upper bound on sup_x u x - phi(x), whose maximizer lies in piece k, near m.
@@ -485,7 +484,7 @@ class Function:
         value at which the tangents to u x - phi(x) at m1 and m2 meet is returned. Its error is of the order
         of (m2 - m1)^2.
         """
-        ends, piece = np.concatenate([[-np.inf], self.breaks, [np.inf]])[k : k + 2], self.pieces[k]
+        ends, piece = self._ends[k : k + 2], self.pieces[k]
         width = NARROW * (1 + np.abs(m))
         while True:
             left, right = (np.clip(m + way * width, *ends) for way in (-1, 1))
@@ -511,13 +510,7 @@ class Function:
     @np.errstate(all="ignore")
     def prox(self, z: Floats, step: float) -> Floats:
         """Return argmin_m  step phi(m) + (m - z)^2 / 2, in the shape of z."""
-        place = self._place(z, 1.0, step)
-        if self.is_quadratic:
-            return self._quadratic_roots(place, z, 1.0, step)
-        m = np.array(z)
-        for k in np.flatnonzero(np.bincount(np.ravel(place))).tolist():
-            m[place == k] = self._root(k, z[place == k], 1.0, step)
-        return m
+        return self._roots(z, 1.0, step)[0]
 
 
 #: The margin itself. A formula of nerm's own atoms applied to it gives its function without cvxpy.

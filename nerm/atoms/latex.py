@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from nerm.atoms.formula import number
+from nerm.atoms.functions import NoRuleError
 
 SUM, PRODUCT, WHOLE = range(3)  # how tightly a text binds: a sum, a product, anything else
 SIGNS = ("-", "+", r"\pm", r"\mp")
 
 
 def latex(tree: Any, variable: Any, m: str, minus_m: str) -> str:
-    r"""Return the LaTeX of a cvxpy expression; NotImplementedError names an atom without a rule.
+    r"""Return the LaTeX of a cvxpy expression; NoRuleError names an atom without a rule.
 
     A sum is put in parentheses, so the result can be a factor.
     `m` and `minus_m` are the LaTeX of the variable and of its negative.
@@ -56,7 +57,7 @@ def latex(tree: Any, variable: Any, m: str, minus_m: str) -> str:
             return rf"\sqrt{{{_joined(squares)}}}", WHOLE
         if kind in WRITTEN:
             return WRITTEN[kind](node, *map(text, inner)), WHOLE
-        raise NotImplementedError(f"cvxpy.{type(node).__name__}")
+        raise NoRuleError(f"cvxpy.{type(node).__name__}")
 
     return text(tree, PRODUCT)
 

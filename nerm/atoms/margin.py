@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from nerm.atoms import cvx as cp
 from nerm.atoms.formula import derive
-from nerm.atoms.functions import MARGIN, SETTLED, Function, as_function
+from nerm.atoms.functions import MARGIN, SETTLED, Function, NoRuleError, as_function
 from nerm.atoms.latex import latex
 from nerm.errors import InvalidInputError, InvalidTypeError
 from nerm.typing import Floats
@@ -151,7 +151,7 @@ class MarginFunction(ABC):
         try:
             tree = getattr(self, "cvxpy_expression", self.expression)(variable)
             return latex(tree, variable, m, minus_m)
-        except (NotImplementedError, InvalidInputError):
+        except (NoRuleError, InvalidInputError):
             return rf"\operatorname{{{getattr(self, 'label', self.name)}}}({m})"
 
     def _repr_html_(self) -> str | None:
