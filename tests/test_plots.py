@@ -107,16 +107,6 @@ def test_eta_path_shows_the_terms_of_the_solutions(path):
     assert accuracy[0] == pytest.approx(np.mean((scores[0] > 0) == (y > 0)))
 
 
-def test_coefficient_path(path):
-    solutions, _ = path
-    ax = plots.coefficient_path(solutions, list("abcd"), top=2)
-    named = {line.get_label(): line.get_ydata() for line in ax.lines if line.get_label() in "abcd"}
-    moves = np.ptp([s.coef for s in solutions], axis=0)
-    assert sorted(named) == sorted("abcd"[j] for j in np.argsort(-moves)[:2])
-    for name, values in named.items():
-        assert np.allclose(values, [s.coef["abcd".index(name)] for s in solutions])
-
-
 def test_colours_are_okabe_and_itos():
     assert set(plots.OKABE_ITO) <= {
         "#000000",
@@ -151,10 +141,6 @@ def test_bad_input(errors, measured, path):
         ValueError, match=r"'solutions' must be a path of solutions with a neutrality term. Got .."
     ):
         plots.eta_path([])
-    with pytest.raises(
-        ValueError, match=r"'names' must have one entry for each of the 4 coefficients. Got shape \(1,\)."
-    ):
-        plots.coefficient_path(solutions, ["a"])
     measured["status"], measured["auc"] = "failed", np.nan
     with pytest.raises(ValueError, match=r"'table' must have a result on 'german'. Got failed fits only."):
         plots.tradeoff_panel(measured, "german")

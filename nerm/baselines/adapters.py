@@ -9,7 +9,7 @@ import numpy as np
 
 from nerm.baselines.base import GroupClassifier, base_classifier, dense, quiet
 from nerm.errors import MissingPackageError
-from nerm.typing import Bools, Floats
+from nerm.typing import Bools, Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive
 
 
@@ -61,12 +61,9 @@ class FairlearnClassifier(GroupClassifier):
         self.objective_ = float(np.abs(positive - self._chance(matrix, favoured)).mean())
         self.n_iter_, self.converged_ = 1, True
 
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
+    def _scores(self, rows: Matrix, favoured: Bools) -> Floats:
         """Return the probability of the desired outcome minus 1/2, (n,)."""
-        matrix = dense(self._known_matrix(X))
-        n = len(matrix)
-        favoured = self._known_groups(viewpoint, n) if self.sees_group else np.zeros(n, dtype=bool)
-        return self._chance(matrix, favoured) - 0.5
+        return self._chance(dense(rows), favoured) - 0.5
 
 
 @dataclass(eq=False, repr=False)

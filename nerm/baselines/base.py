@@ -70,9 +70,13 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Fit the method; the arguments are those of `fit`."""
 
-    @abstractmethod
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the scores, (n,), positive for the desired outcome; X is (n, d) and viewpoint (n,)."""
+        return self._scores(*self._known(X, viewpoint))
+
+    @abstractmethod
+    def _scores(self, rows: Any, favoured: Bools) -> Floats:
+        """Return the scores, (n,); the arguments are those that `_known` returns."""
 
     def predict(self, X: Any, *, viewpoint: Any = None) -> Array:
         """Return the predicted label of each row, (n,): the desired outcome iff its score is positive."""
@@ -84,14 +88,18 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         hits = self.predict(X, viewpoint=viewpoint) == np.asarray(y)
         return float(np.average(hits, weights=sample_weight))
 
-    def _prepare(self, X: Any, y: Any, viewpoint: Any) -> tuple[Matrix, Bools, Bools]:
-        """Check the input of fit; return (matrix, positive, favoured).
+    def _rows(self, X: Any) -> Any:
+        """Return the rows of X as the method takes them: a matrix of numbers."""
+        return as_matrix(X)
+
+    def _prepare(self, X: Any, y: Any, viewpoint: Any) -> tuple[Any, Bools, Bools]:
+        """Check the input of fit; return (rows, positive, favoured).
 
         `positive` and `favoured` are (n,) masks of the rows with the desired outcome and of the rows of the
         favoured group.
         """
-        matrix = as_matrix(X)
-        return matrix, *self._fit_cells(X, y, viewpoint, matrix.shape[0])
+        rows = self._rows(X)
+        return rows, *self._fit_cells(X, y, viewpoint, rows.shape[0])
 
     def _fit_cells(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Bools]:
         """Store columns, classes and groups; return the masks (positive, favoured), (n,) each.
@@ -110,17 +118,18 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         validate_data(self, X, skip_check_array=True)
         return labels > 0, groups > 0
 
-    def _known_groups(self, viewpoint: Any, n: int) -> Bools:
-        """Return a mask of the rows of the favoured group at prediction, (n,).
+    def _known(self, X: Any, viewpoint: Any) -> tuple[Any, Bools]:
+        """Return the rows at prediction, and a mask of the rows of the favoured group, (n,).
 
-        Raise an error if a group was not seen in fit. It is not an error if only one group occurs.
+        Raise an error unless the columns and the groups are those seen in fit; one group may be absent. The
+        mask of a method that does not see the group is all False.
         """
-        return known_sides(viewpoint, n, self.groups_.tolist()) > 0
-
-    def _known_matrix(self, X: Any) -> Matrix:
-        """Return X at prediction as a matrix; raise an error unless its columns are those seen in fit."""
         self._check_columns(X)
-        return as_matrix(X)
+        rows = self._rows(X)
+        n = rows.shape[0]
+        if not self.sees_group:
+            return rows, np.zeros(n, dtype=bool)
+        return rows, known_sides(viewpoint, n, self.groups_.tolist()) > 0
 
     def _check_columns(self, X: Any) -> None:
         check_is_fitted(self)

@@ -106,9 +106,9 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         slope = f"the largest entry of the Lagrangian's gradient is {self.gradient_norm_:.2g} (tol {tol:.2g})"
         self._conclude(converged, f"{broken} and {slope} after {self.n_iter_} steps")
 
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the desired outcome, (n,); the viewpoint is not used."""
-        return self._known_matrix(X) @ self.coef_ + self.intercept_
+    def _scores(self, rows: Matrix, favoured: Bools) -> Floats:
+        """Return the log-odds of the desired outcome, (n,)."""
+        return rows @ self.coef_ + self.intercept_
 
     def _belonging(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Floats]:
         """Store columns, classes and groups; return a mask of the desired outcome and P(v=+1|x_i), (n,) each.

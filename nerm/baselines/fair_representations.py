@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds
-from scipy.special import softmax
+from scipy.special import logit, softmax
 from sklearn.utils import check_random_state
 
 from nerm.baselines.base import GroupClassifier, lbfgs
@@ -243,11 +243,9 @@ class LearningFairRepresentations(GroupClassifier):
 
     def transform(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the assignments M of the rows to the prototypes, (n, K); each row sums to 1."""
-        matrix = self._known_matrix(X)
-        favoured = self._known_groups(viewpoint, matrix.shape[0])
-        return Prototypes.assign(matrix, favoured, self.prototypes_, self.alpha_)
+        return Prototypes.assign(*self._known(X, viewpoint), self.prototypes_, self.alpha_)
 
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
+    def _scores(self, rows: Matrix, favoured: Bools) -> Floats:
         """Return the log-odds of the probabilities yhat = M w, (n,)."""
-        p = np.clip(self.transform(X, viewpoint=viewpoint) @ self.weights_, EDGE, 1.0 - EDGE)
-        return np.log(p) - np.log1p(-p)
+        yhat = Prototypes.assign(rows, favoured, self.prototypes_, self.alpha_) @ self.weights_
+        return np.asarray(logit(np.clip(yhat, EDGE, 1.0 - EDGE)))

@@ -116,16 +116,18 @@ class GroupThresholds(GroupClassifier):
         weights = [resolve(name, labels, sides) / len(sides) for name in known[self.measure].weights]
         groups = [cuts(scores[g], positive[g], [u[g] for u in weights]) for g in (~favoured, favoured)]
         self.thresholds_ = np.array(self._best(*groups))
-        shifted = scores - self.thresholds_[favoured.astype(int)]
-        report = metrics.report(labels, shifted, sides)
+        report = metrics.report(labels, self._scores(scores, favoured), sides)
         self.neutrality_, self.objective_ = report[self.measure], report.accuracy
         self.n_iter_, self.converged_ = 1, True
 
     def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the score of each row minus the threshold of its group, (n,)."""
-        matrix = self._known_matrix(X)
-        favoured = self._known_groups(viewpoint, matrix.shape[0])
-        return scores_of(self.model_, X, viewpoint) - self.thresholds_[favoured.astype(int)]
+        _, favoured = self._known(X, viewpoint)
+        return self._scores(scores_of(self.model_, X, viewpoint), favoured)
+
+    def _scores(self, rows: Floats, favoured: Bools) -> Floats:
+        """Return the scores `rows` of the classifier minus the thresholds, (n,)."""
+        return rows - self.thresholds_[favoured.astype(int)]
 
     def _fitted(self, X: Any, y: Any, viewpoint: Any) -> Any:
         """Return the fitted classifier whose scores are thresholded."""

@@ -84,23 +84,32 @@ class NominalNaiveBayes(GroupClassifier):
     def _fit(self, X: Any, y: Any, viewpoint: Any) -> None:
         """Count the rows by class and value."""
         self._nominal = NominalCodes(X)
-        codes = self._nominal.codes(X)
+        codes = self._rows(X)
         labels, self.classes_ = as_labels(y, len(codes))
         validate_data(self, X, skip_check_array=True)
         self.counts_ = np.bincount(labels > 0, minlength=2).astype(float)
-        self._odds = self._nominal.log_odds(codes, labels > 0)
-        self.objective_ = float(np.logaddexp(0.0, -labels * self.decision_function(X)).sum())
+        self._odds = self._nominal.log_odds(codes, labels > 0)[None]
+        scores = self._scores(codes, np.zeros(len(codes), dtype=bool))
+        self.objective_ = float(np.logaddexp(0.0, -labels * scores).sum())
         self.n_iter_, self.converged_ = 0, True
 
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the positive class, (n,)."""
-        self._check_columns(X)
-        negative, positive = np.log(self.counts_ + 0.5)
-        return self._odds[self._nominal.codes(X)].sum(axis=1) + positive - negative
+    def _rows(self, X: Any) -> Ints:
+        """Return the codes of a table, (n, d)."""
+        return self._nominal.codes(X)
+
+    def _scores(self, rows: Ints, favoured: Bools) -> Floats:
+        """Return the log-odds of the desired outcome, (n,), from the codes of the rows."""
+        s = favoured.astype(int)
+        return self._odds[s[:, None], rows].sum(axis=1) + np.atleast_1d(log_prior(self.counts_))[s]
+
+
+def log_prior(counts: Floats) -> Floats:
+    """Return the log-odds of the class counts in the rows of an array (two, ...)."""
+    return np.asarray(np.log(counts[1] + 0.5) - np.log(counts[0] + 0.5))
 
 
 @dataclass(eq=False, repr=False)
-class CV2NB(GroupClassifier):
+class CV2NB(NominalNaiveBayes):
     """One naive Bayes model per group, with class counts changed until both groups have equal rates.
 
     ``P(y|x,s) ~ (N[y,s] + 1/2) prod_j (n_s(y, x_j) + 1/V_j) / (n_sj(y) + 1)``
@@ -161,8 +170,7 @@ class CV2NB(GroupClassifier):
         if self.max_iter is not None:
             as_count(self.max_iter, "max_iter", 0, do="Use None for no limit")
         self._nominal = NominalCodes(X)
-        codes = self._nominal.codes(X)
-        positive, favoured = self._fit_cells(X, y, viewpoint, len(codes))
+        codes, positive, favoured = self._prepare(X, y, viewpoint)
         groups = (~favoured, favoured)
         self._odds = np.stack([self._nominal.log_odds(codes[rows], positive[rows]) for rows in groups])
         odds = self._odds[favoured.astype(int)[:, None], codes].sum(axis=1)
@@ -190,8 +198,8 @@ class CV2NB(GroupClassifier):
 
         def predicted(N: Floats) -> Floats:
             """Return the number of positive predictions per group, (2,): log-odds + prior > 0."""
-            prior = np.log(N[1] + 0.5) - np.log(N[0] + 0.5)
-            below = [np.searchsorted(f, -t, side="right") for f, t in zip(features, prior, strict=True)]
+            pairs = zip(features, log_prior(N), strict=True)
+            below = [np.searchsorted(f, -t, side="right") for f, t in pairs]
             return sizes - np.array(below)
 
         N, trace = counts.copy(), []
@@ -212,11 +220,3 @@ class CV2NB(GroupClassifier):
         self.trace_ = {name: np.array([step[name] for step in trace]) for name in trace[0]}
         self.counts_ = self.trace_["counts"][-1]
         self.objective_, self.n_iter_ = disc, len(trace) - 1
-
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
-        """Return the log-odds of the desired outcome with the final counts, (n,)."""
-        self._check_columns(X)
-        codes = self._nominal.codes(X)
-        s = self._known_groups(viewpoint, len(codes)).astype(int)
-        prior = np.log(self.counts_[1] + 0.5) - np.log(self.counts_[0] + 0.5)
-        return self._odds[s[:, None], codes].sum(axis=1) + prior[s]

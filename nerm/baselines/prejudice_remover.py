@@ -92,12 +92,10 @@ class PrejudiceRemover(GroupClassifier):
         reached = f"the largest entry of the gradient is {self.gradient_norm_:.2g} after {self.n_iter_} steps"
         self._conclude(self.gradient_norm_ <= tol, f"{reached}, tol is {tol:.2g}")
 
-    def decision_function(self, X: Any, *, viewpoint: Any = None) -> Floats:
+    def _scores(self, rows: Matrix, favoured: Bools) -> Floats:
         """Return the log-odds of the desired outcome, (n,)."""
-        matrix = self._known_matrix(X)
-        favoured = self._known_groups(viewpoint, matrix.shape[0]).astype(int)
-        scores = matrix @ self.coef_.T + self.intercept_
-        return scores[np.arange(len(favoured)), favoured]
+        scores = rows @ self.coef_.T + self.intercept_
+        return np.where(favoured, scores[:, 1], scores[:, 0])
 
 
 class Prejudice:

@@ -9,7 +9,7 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from nerm.errors import InvalidInputError
 from nerm.splitting import as_count
@@ -95,22 +95,12 @@ def as_frame(X: Any) -> Any:
 class TableTransformer(TransformerMixin, BaseEstimator):
     """Base class of transformers that accept only tables with the columns seen in fit."""
 
-    def _fit_frame(self, X: Any) -> Any:
-        """Return X as a DataFrame, and store its column names."""
-        frame = as_frame(X)
-        self.feature_names_in_, self.n_features_in_ = np.asarray(frame.columns, dtype=object), frame.shape[1]
-        return frame
-
-    def _known_frame(self, X: Any) -> Any:
+    def _frame(self, X: Any, fit: bool = False) -> Any:
         """Return X as a DataFrame; raise an error unless it has the columns seen in fit, in that order."""
-        check_is_fitted(self)
+        if not fit:
+            check_is_fitted(self)
         frame = as_frame(X)
-        got, expected = ([str(c) for c in columns] for columns in (frame.columns, self.feature_names_in_))
-        if got != expected:
-            odd = [name for name in got if name not in expected] or got
-            must = f"'X' must have the {len(expected)} columns seen in fit, in the same order"
-            found = f"{len(got)} columns, for instance {odd[0]!r}"
-            raise InvalidInputError(must, found, "Select and order the columns as in fit")
+        validate_data(self, X, reset=fit, skip_check_array=True)
         return frame
 
 
@@ -164,7 +154,7 @@ class Discretize(OneToOneFeatureMixin, TableTransformer):
         check_known(self.output, "'output'", ("codes", "categories"))
         as_count(self.n_bins, "n_bins", do="Use 4, as the paper")
         as_nonnegative(self.pool_at_most, "pool_at_most")
-        frame = self._fit_frame(X)
+        frame = self._frame(X, fit=True)
         self.cuts_: dict[str, Floats] = {}
         self.categories_: dict[str, list[str]] = {}
         self._levels: dict[str, Levels] = {}
@@ -184,7 +174,7 @@ class Discretize(OneToOneFeatureMixin, TableTransformer):
 
     def transform(self, X: Any) -> Any:
         """Return X as a DataFrame of codes, or of categories if ``output="categories"``."""
-        frame = self._known_frame(X)
+        frame = self._frame(X)
         columns = {}
         for column in frame.columns:
             values = self._values(frame[column])
@@ -264,7 +254,7 @@ class OneHot(TableTransformer):
         y
             Not used.
         """
-        frame = self._fit_frame(X)
+        frame = self._frame(X, fit=True)
         self.levels_ = {column: Levels.seen(frame[column]) for column in frame.columns}
         if not any(levels.values for levels in self.levels_.values()):
             must = "'X' must have a value that is not missing"
@@ -279,7 +269,7 @@ class OneHot(TableTransformer):
         X
             A table with the attributes seen in fit.
         """
-        frame = self._known_frame(X)
+        frame = self._frame(X)
         known = {column: levels for column, levels in self.levels_.items() if levels.values}
         return sp.hstack([levels.matrix(levels.codes(frame[c])) for c, levels in known.items()], format="csr")
 

@@ -4,31 +4,29 @@ Each run is a separate process, killed at the time limit. `compare_solvers` retu
 `summarize` summarizes this table and `figure` draws it.
 """
 
-import hashlib
 import importlib
-import json
 import os
 import re
 import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
-from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import nerm
+from nerm.certify.solution import Status
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from nerm.experiments.running import Job, Row, as_grid, check_columns, reason_of, run_jobs
 from nerm.model.problem import Problem
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_positive, check_known
 
-__all__ = ["Case", "compare_solvers", "default_cases", "figure", "quick_cases", "summarize"]
+__all__ = ["Case", "compare_solvers", "figure", "summarize"]
 
 
 @dataclass(frozen=True)
@@ -112,84 +110,25 @@ class Case:
         return data.X[rows], data.y[rows], data.viewpoint[rows]
 
 
-@dataclass(frozen=True, eq=False)
-class Given:
-    """A case made from a problem of the user; its name is "given-" and a number."""
+def cases(which: str) -> list[Case]:
+    """Return the problems of the set "default" or "quick"; ``cases.csv`` has one line per problem.
 
-    name: str
-    own: Problem
-    family: str = "given"
+    UCI data sets are left out unless they are in the folder ``NERM_DATA``.
 
-    def problem(self) -> Problem:
-        """Return the problem."""
-        return self.own
-
-
-def default_cases() -> list[Case]:
-    """Return the full set: 60 random problems, diabetes, and the UCI data sets in the folder ``NERM_DATA``.
-
-    >>> len(default_cases()) >= 60
-    True
-    """
-    folder = os.environ.get("NERM_DATA")
-    here = [name for name in ("german", "bank", "adult") if folder and (Path(folder) / name).is_dir()]
-    real = partial(_cases, "real-{dataset}-{eta:g}", n=2000, lam=1e-3, eta=[0.1, 1.0])
-    pair = "atoms-{loss}-{surrogate}"
-    losses = ["SquaredHinge", "HuberizedHinge", "Logistic", "Exponential", "Squared"]
-    smooth = ["SquaredHinge", "SmoothHinge"]
-    return [
-        *_cases("size-n{n}", n=[60, 120, 250, 500, 1000, 2000, 4000, 8000]),
-        *_cases("shape-{n}x{d}", n=[100, 1000, 400, 200, 100, 60], d=[2, 2, 100, 200, 300, 1000]),
-        *_cases("density-{density:g}", n=500, density=[0.3, 0.1, 0.03, 0.01], d=[100, 200, 400, 1000]),
-        *_cases("condition-{condition:.0e}", condition=[1e1, 1e2, 1e3, 1e4, 1e6]),
-        *_cases("eta-{eta:g}", eta=[0.0, 1e-3, 1e-1, 0.5, 2.0, 10.0, 1e3]),
-        *_cases("lambda-{lam:g}", lam=[1e-6, 1e-5, 1e-4, 1e-3, 1e-1, 1.0, 1e2]),
-        *_cases(pair, n=250, d=10, loss=losses),
-        *_cases(pair, n=250, d=10, loss=["Logistic", "Hinge"], surrogate="Logistic"),
-        *_cases(pair, n=250, d=10, loss=smooth, surrogate=smooth),
-        *_cases("atoms-{loss}-{regularizer}", n=250, regularizer=["L1", "ElasticNet", "GroupL2", "LInf"]),
-        *_cases("atoms-{loss}-{regularizer}", n=250, loss=["Logistic"], regularizer="L1"),
-        *_cases("kernel-{kernel}-n{n}", n=[60, 120, 240, 480], d=4, kernel="rbf"),
-        *_cases("kernel-{kernel}", n=120, d=4, kernel=["linear", "poly"]),
-        *_cases("kernel-{kernel}-d{d}", n=120, d=[20], kernel="rbf"),
-        *_cases("kernel-{kernel}-lambda-{lam:g}", n=120, d=4, kernel="rbf", lam=[1e-5]),
-        *_cases("kernel-{kernel}-{loss}", n=120, d=4, kernel="rbf", loss=["Logistic"]),
-        *(case for name in ["diabetes", *here] for case in real(dataset=name)),
-    ]
-
-
-def quick_cases() -> list[Case]:
-    """Return a small set with one to four problems per family, for tests.
-
-    >>> sorted({case.family for case in quick_cases()})
+    >>> sorted({case.family for case in cases("quick")})
     ['atoms', 'condition', 'eta', 'kernel', 'lambda', 'size']
     """
-    return [
-        *_cases("quick-n{n}", "size", d=5, n=[50, 150, 450, 1350]),
-        *_cases("quick-condition-{condition:.0e}", "condition", n=100, d=5, condition=[1e4]),
-        *_cases("quick-eta-{eta:g}", "eta", n=100, d=5, eta=[100.0]),
-        *_cases("quick-lambda-{lam:g}", "lambda", n=100, d=5, lam=[1e-5]),
-        *_cases("quick-{loss}", "atoms", n=100, d=5, loss=["Logistic"], surrogate="Logistic"),
-        *_cases("quick-{regularizer}", "atoms", n=100, d=5, regularizer=["L1"]),
-        *_cases("quick-{kernel}", "kernel", n=80, d=5, kernel=["rbf"]),
-    ]
+    import pandas as pd
+
+    table = pd.read_csv(Path(__file__).with_name("cases.csv"), keep_default_na=False)
+    folder = Path(os.environ.get("NERM_DATA") or os.devnull)
+    here = table["dataset"].map(lambda name: name in ("", "diabetes") or (folder / name).is_dir())
+    rows = table[(table["set"] == which) & here].drop(columns="set")
+    return [Case(**row) for row in rows.to_dict("records")]
 
 
-def _cases(name: str, family: str = "", **settings: Any) -> list[Case]:
-    """Return one case per element of the settings that are lists; other settings are common to all.
-
-    Lists have equal lengths. `name` is a format string for the case names, such as "size-n{n}".
-    """
-    count = next(len(values) for values in settings.values() if isinstance(values, list))
-    made = []
-    for k in range(count):
-        own = {key: values[k] if isinstance(values, list) else values for key, values in settings.items()}
-        case = Case("", family or name.partition("-")[0], **own)
-        made.append(replace(case, name=name.format(**asdict(case)).lower()))
-    return made
-
-
-SETS = {"default": default_cases, "quick": quick_cases}
+#: The functions that return the sets of problems, by name.
+SETS = {which: partial(cases, which) for which in ("default", "quick")}
 
 
 def compare_solvers(
@@ -242,7 +181,7 @@ def compare_solvers(
         - `correct_claim`: 1 or 0 if the solver claims success, 0 if it claims "infeasible" or "unbounded"
           (every problem must have an optimum), else nan;
         - `reason`: why the run failed;
-        - `case`: a checksum of the `Case` or of your problem.
+        - `case`: a checksum of the problem and its data.
 
         ``table.attrs`` has the time limit.
 
@@ -261,17 +200,21 @@ def compare_solvers(
     here = nerm.solvers.available()
     jobs = []
     given: Any = [problems] if isinstance(problems, Problem) else problems
-    for (number, case), solver in product(enumerate(given), sorted(here) if solvers is None else solvers):
-        case = Given(f"given-{number}", case) if isinstance(case, Problem) else case
-        if not isinstance(case, Case | Given):
+    for number, case in enumerate(given):
+        if not isinstance(case, Problem | Case):
             raise InvalidInputError("'problems' must be of Problem or Case", repr(case)[:60], "Use 'quick'")
-        if not isinstance(solver, nerm.solvers.Solver):
-            check_known(solver, "'solvers'", here)
-            solver = here[solver]
-        place = {"problem": case.name, "family": case.family, "case": _digest(case)}
-        place |= {"solver": solver.name, "version": solver.version()}
-        places = tuple({**place, "tol": tol} for tol in accuracies)
-        jobs.append(Job(places, partial(_series, case, solver, limit, memory)))
+        if isinstance(case, Case):
+            name, family, problem = case.name, case.family, case.problem()
+        else:
+            name, family, problem = f"given-{number}", "given", case
+        place = {"problem": name, "family": family, "case": _digest(problem)}
+        for solver in sorted(here) if solvers is None else solvers:
+            if not isinstance(solver, nerm.solvers.Solver):
+                check_known(solver, "'solvers'", here)
+                solver = here[solver]
+            named = {**place, "solver": solver.name, "version": solver.version()}
+            places = tuple({**named, "tol": tol} for tol in accuracies)
+            jobs.append(Job(places, partial(_series, problem, solver, limit, memory)))
     if not jobs:
         must = "'problems' and 'solvers' must not be empty"
         raise InvalidInputError(must, "nothing to run", "Leave them out")
@@ -283,17 +226,15 @@ def compare_solvers(
     return table
 
 
-def _digest(case: Case | Given) -> str:
-    """Return a checksum of the description of a case, or of a user's problem with its data."""
-    if isinstance(case, Case):
-        return hashlib.sha256(json.dumps(asdict(case), sort_keys=True).encode()).hexdigest()[:8]
+def _digest(problem: Problem) -> str:
+    """Return a checksum of a problem with its data."""
     from joblib import hash
 
-    blocks = [(block.weights, block.targets) for block in case.own.blocks]
-    return str(hash((repr(case.own), case.own.hypothesis.X, blocks)))[:8]
+    blocks = [(block.weights, block.targets) for block in problem.blocks]
+    return str(hash((repr(problem), problem.hypothesis.X, blocks)))[:8]
 
 
-def _series(case: Any, solver: Any, limit: float, memory: float, places: Sequence[Row]) -> Iterator[Row]:
+def _series(problem: Any, solver: Any, limit: float, memory: float, places: Sequence[Row]) -> Iterator[Row]:
     """Run one solver on one problem at each accuracy, coarsest first; yield one row per accuracy.
 
     Each run is a process of its own.
@@ -301,7 +242,6 @@ def _series(case: Any, solver: Any, limit: float, memory: float, places: Sequenc
     from nerm.solvers.process import run_with_deadline
 
     _warm_up()
-    problem = case.problem()  # built before the time is measured; the process inherits it
     size = {"n": problem.n, "d": int(problem.hypothesis.X.shape[1])}
     slow = None
     for tol in (place["tol"] for place in places):
@@ -339,47 +279,22 @@ def _failure(outcome: Any, limit: float) -> Row:
     return {"status": "crashed", "reason": reason, "seconds": outcome.seconds}
 
 
-def _run(problem: Any, solver: Any, tol: float) -> Row:
-    """Solve and certify one run inside its process; return the measured columns of its row.
-
-    The solver's accuracies are tried in turn until an answer is certified.
-    """
+def _run(problem: Problem, solver: Any, tol: float) -> Row:
+    """Solve one problem inside its process; return the measured columns of its row."""
     threading.Thread(target=_exit_without_parent, args=(os.getppid(),), daemon=True).start()
-    if obstacle := solver.why_unsupported(problem):
-        return {"status": "not taken", "reason": obstacle}
     importlib.import_module(solver.module)  # the import is not measured
-    session, seconds, gap, row = None, 0.0, np.nan, Row()
-    before = _peak_megabytes()
-    for accuracy in solver.accuracies(tol):
-        started = time.perf_counter()
-        session = session or solver.open(problem)
-        answer = session.answer(problem, accuracy, {})
-        seconds += time.perf_counter() - started
-        peak = round(_peak_megabytes() - before, 2)
-        row |= {"seconds": seconds, "peak_mb": peak, "claim": str(answer.claim)}
-        found, reason = _certified_gap(problem, answer, tol)
-        gap = float(np.fmin(gap, found))
-        if gap <= tol:
-            return row | {"status": "solved", "certified_gap": gap, "reason": ""}
-        status = "no answer" if np.isnan(gap) else "inaccurate"
-        row |= {"status": status, "certified_gap": gap, "reason": reason}
-    return row
-
-
-def _certified_gap(problem: Any, answer: Any, tol: float) -> tuple[float, str]:
-    """Return the relative gap that nerm certifies for this answer, and a sentence if it is too large.
-
-    The gap is nan if the answer has no finite hypothesis of the right shape.
-    """
-    from nerm.certify.certificate import best_certificate
-
-    coef = np.asarray([] if answer.coef is None else answer.coef, dtype=float)
-    size = problem.hypothesis.size
-    if coef.shape != (size,) or not np.isfinite([*coef, answer.intercept]).all():
-        return np.nan, f"it returned no hypothesis of {size} finite coefficients and an intercept"
-    found = best_certificate(problem, coef, float(answer.intercept), answer.multipliers, tol)
-    gap = found.certificate.relative_gap
-    return gap, f"nerm certifies a relative gap of {gap:.1e} only"
+    before, started = _peak_megabytes(), time.perf_counter()
+    solution = problem.solve(solver, tol)
+    seconds = time.perf_counter() - started - solution.stats.certify_seconds
+    row: Row = {"seconds": seconds, "peak_mb": round(_peak_megabytes() - before, 2)}
+    row |= {"claim": str(solution.stats.claim)}
+    if solution.status is Status.FAILED:
+        return row | {"status": "no answer", "reason": solution.status.sentence}
+    gap = solution.certificate.relative_gap
+    if solution.status is Status.OPTIMAL:
+        return row | {"status": "solved", "certified_gap": gap}
+    reason = f"nerm certifies a relative gap of {gap:.1e} only"
+    return row | {"status": "inaccurate", "certified_gap": gap, "reason": reason}
 
 
 def _exit_without_parent(parent: int) -> None:

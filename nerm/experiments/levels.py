@@ -20,7 +20,7 @@ from nerm.defaults import LIMITS
 from nerm.errors import InvalidInputError
 from nerm.experiments.methods import METHODS, Fit, Fold, Method, fit_and_score, neutral_svm, plain_lr, resolve
 from nerm.experiments.running import as_grid, check_columns, reason_of
-from nerm.experiments.tradeoff import cross_validate
+from nerm.experiments.tradeoff import cross_validate, measures
 from nerm.typing import Floats
 from nerm.validation import check_known
 
@@ -62,33 +62,37 @@ class Training:
         return self.problem().solve()
 
     @cached_property
-    def plain_chances(self) -> Floats:
-        """The predictions of plain logistic regression for the training rows, 0 or 1, (n,)."""
-        return (self.plain.decision_function(self.fold.X) > 0).astype(float)
+    def boosted(self) -> Any:
+        """Boosted trees, fitted to the labels."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import FunctionTransformer
 
-    def chances(self, fit: Fit, randomised: bool = False) -> Floats:
-        """Return the probability of a positive prediction for each training row, (n,).
+        as_dense = FunctionTransformer(nerm.baselines.base.dense, accept_sparse=True)
+        return make_pipeline(as_dense, HistGradientBoostingClassifier()).fit(self.fold.X, self.fold.y)
 
-        A randomised method returns this probability minus 1/2 as its score. For other methods the probability
-        is 0 or 1.
-        """
-        assert fit.scores is not None, fit.reason
-        scores = fit.scores[: len(self.fold.y)]
-        return scores + 0.5 if randomised else (scores > 0).astype(float)
+    @cached_property
+    def most_neutral(self) -> Any:
+        """Eta-neutral logistic regression with eta = 0."""
+        model = nerm.baselines.EtaNeutralLogisticRegression(eta=0.0, lam=self.lam)
+        return model.fit(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
 
-    def rates(self, chance: Floats) -> Floats:
-        """Return the positive rates of the groups v = -1 and v = +1, (2,), from probabilities (n,)."""
-        return np.array([chance[self.fold.viewpoint * side > 0].mean() for side in (-1, 1)])
+    @cached_property
+    def plain_measures(self) -> dict[str, float]:
+        """The measures of plain logistic regression on the training rows."""
+        return self.measures(self.plain.decision_function(self.fold.X))
 
-    def signed(self, chance: Floats) -> float:
-        """Return the expected value of the measure, with a sign: positive if predictions follow v."""
+    def measures(self, scores: Floats, randomised: bool = False) -> dict[str, float]:
+        """Return the measures on the training rows, from the scores of these rows and any others."""
+        return measures(self.fold.y, scores[: len(self.fold.y)], self.fold.viewpoint, randomised)
+
+    def signed(self, found: dict[str, float]) -> float:
+        """Return the measure with a sign: positive if predictions follow v."""
         if self.measure == "calders_verwer_score":
-            return float(np.diff(self.rates(chance))[0])
-        return float(((2 * chance - 1) * self.fold.viewpoint).mean())
-
-    def fitted(self, classifier: Callable[[float], Any]) -> "Find":
-        """Return a function from a limit to candidates: the single model ``classifier(limit)``."""
-        return lambda limit: [fit_and_score(classifier(limit), self.fold)]
+            return found[self.measure]
+        favoured = np.mean(self.fold.viewpoint > 0)
+        minus, plus = (2 * found[f"positive_rate_{side}"] - 1 for side in ("minus", "plus"))
+        return float(favoured * plus - (1 - favoured) * minus)
 
     def bisected(self, limit: float, fit: Callable[[float], Fit], low: float, high: float) -> Iterator[Fit]:
         """Yield the fits of a bisection for the weight at which the measure equals the limit.
@@ -96,18 +100,25 @@ class Training:
         ``fit(weight)`` returns a fit. At `low` it is nearly the plain model; at `high` it is more neutral
         than any limit requires.
         """
-        toward = np.sign(self.signed(self.plain_chances))
+        toward = np.sign(self.signed(self.plain_measures))
         yield from (fit(high), fit(low))
         for _ in range(9):
             middle = (low + high) / 2
-            yield fit(middle)
-            above = toward * self.signed(self.chances(fit(middle))) > limit
+            found = fit(middle)
+            yield found
+            assert found.scores is not None, found.reason
+            above = toward * self.signed(self.measures(found.scores)) > limit
             low, high = (middle, high) if above else (low, middle)
 
 
 Find = Callable[[float], Iterable[Fit]]
 #: A function that takes training rows and returns a `Find`: from a limit to the candidate fits.
 Candidates = Callable[[Training], Find]
+
+
+def one(classifier: Callable[[Training, float], Any]) -> Candidates:
+    """Return candidates that are one model each: the unfitted ``classifier(training, limit)``."""
+    return lambda training: lambda limit: [fit_and_score(classifier(training, limit), training.fold)]
 
 
 def neutralized(training: Training) -> Find:
@@ -124,7 +135,7 @@ def searchfair(training: Training) -> Find:
     of hinge(-v f), a one-sided neutrality term. The sign of the parity without neutrality decides which side
     is penalised. SearchFair searches for the weight with parity 0; here parity must equal the limit.
     """
-    side = "agreement" if training.signed(training.plain_chances) > 0 else "disagreement"
+    side = "agreement" if training.signed(training.plain_measures) > 0 else "disagreement"
     problem = training.problem(nerm.Neutrality(nerm.Hinge(), weights=MEASURES[training.measure], side=side))
     fit = cache(lambda eta: Fit.of(problem.with_neutrality(eta).solve(), training.fold.X_test))
     return lambda limit: training.bisected(limit, fit, 0.0, 2.0)
@@ -148,61 +159,22 @@ def paper_grid(training: Training) -> Find:
     return over_grid(neutral_svm(MEASURES[training.measure]), training)
 
 
-def exponentiated(training: Training) -> Find:
-    """Return candidates of fairlearn's ExponentiatedGradient: one model.
+def reduction(training: Training, limit: float) -> Any:
+    """Return fairlearn's ExponentiatedGradient for a limit.
 
     fairlearn bounds by eps the difference between the positive rate of a group and the overall rate. With q
     the share of the larger group, eps = q * limit bounds the difference between the two groups by the limit.
     """
     favoured = float(np.mean(training.fold.viewpoint > 0))
-    share, reduction = max(favoured, 1 - favoured), nerm.baselines.FairlearnReduction
-    return training.fitted(lambda limit: reduction(plain_lr(training.lam), eps=share * limit))
+    eps = max(favoured, 1 - favoured) * limit
+    return nerm.baselines.FairlearnReduction(plain_lr(training.lam), eps=eps)
 
 
-def drawn_thresholds(training: Training) -> Find:
-    """Return candidates of fairlearn's ThresholdOptimizer: one model, fitted for the limit."""
-    return training.fitted(lambda limit: nerm.baselines.FairlearnThresholds(plain_lr(training.lam), limit))
-
-
-def thresholds(training: Training) -> Find:
-    """Return candidates of group thresholds: plain logistic regression with one threshold per group."""
-    cut, model, measure = nerm.baselines.GroupThresholds, training.plain, training.measure
-    return training.fitted(lambda limit: cut(model, limit, measure))
-
-
-def boosted() -> Any:
-    """Return boosted trees that take a sparse matrix, unfitted."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import FunctionTransformer
-
-    return make_pipeline(FunctionTransformer(_dense, accept_sparse=True), HistGradientBoostingClassifier())
-
-
-def _dense(X: Any) -> Floats:
-    return np.asarray(X.toarray() if sp.issparse(X) else X)
-
-
-def neutral_head(training: Training) -> Find:
-    """Return candidates of a neutral head on boosted trees: one model, fitted for the limit."""
-    fold = training.fold
-    base = boosted().fit(fold.X, fold.y)
-    head = nerm.NERMClassifier("logistic", surrogate="hinge", lam=training.lam / len(fold.y))
-    head.set_params(measure=training.measure)
-    return training.fitted(lambda limit: nerm.NeutralHead(base, head.set_params(limit=limit), cv=2))
-
-
-def boosted_thresholds(training: Training) -> Find:
-    """Return candidates of boosted trees with one threshold per group: one model, for the limit."""
-    base, cut = boosted().fit(training.fold.X, training.fold.y), nerm.baselines.GroupThresholds
-    return training.fitted(lambda limit: cut(base, limit, training.measure))
-
-
-def unprocessed(training: Training) -> Find:
-    """Return candidates of unprocessing: eta-LR with eta = 0, then one threshold per group."""
-    model = nerm.baselines.EtaNeutralLogisticRegression(eta=0.0, lam=training.lam)
-    model.fit(training.fold.X, training.fold.y, viewpoint=training.fold.viewpoint)
-    return training.fitted(lambda limit: nerm.baselines.Unprocessed(model, limit, training.measure))
+def head(training: Training, limit: float) -> Any:
+    """Return a neutral head on boosted trees for a limit."""
+    last = nerm.NERMClassifier("logistic", surrogate="hinge", lam=training.lam / len(training.fold.y))
+    last.set_params(measure=training.measure, limit=limit)
+    return nerm.NeutralHead(training.boosted, last, cv=2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,24 +222,23 @@ class Brought:
             yield replace(fit, seconds=time.perf_counter() - started)
 
     def _best(self, training: Training, limit: float, candidates: list[Fit]) -> Fit:
-        y = training.fold.y
-        least = 0.5 * training.rates(training.plain_chances)
-        found = [fit for fit in candidates if fit.scores is not None]
-        if not found:
+        n, sides = len(training.fold.y), ("positive_rate_minus", "positive_rate_plus")
+        ranks = {}
+        for fit in candidates:
+            if fit.scores is not None:
+                found = training.measures(fit.scores, self.randomised)
+                beyond = max(0.0, abs(found[self.measure]) - limit - 1e-9)
+                sound = all(2 * found[side] >= training.plain_measures[side] for side in sides)
+                sound &= bool(np.ptp(fit.scores[:n]) > 0) and found[sides[0]] + found[sides[1]] < 2
+                ranks[fit] = (-beyond, sound, found["accuracy"])
+        if not ranks:
             return candidates[0]
-
-        def rank(fit: Fit) -> tuple[float, bool, float]:
-            chance = training.chances(fit, self.randomised)
-            beyond = max(0.0, abs(training.signed(chance)) - limit - 1e-9)
-            sound = bool((training.rates(chance) >= least).all() and np.ptp(chance) > 0)
-            return -beyond, sound, 1 - np.abs((y > 0) - chance).mean()
-
-        best = max(found, key=rank)
-        assert best.scores is not None
-        short, sound, _ = rank(best)
+        best = max(ranks, key=lambda fit: ranks[fit])
+        short, sound, _ = ranks[best]
         status = "not reached" if short < 0 else "ok" if sound else "collapsed"
         reason = "" if short == 0 else f"{limit - short:.4f} on the training rows is the nearest"
-        return Fit(best.scores[len(y) :], 0.0, reason, status)
+        assert best.scores is not None
+        return Fit(best.scores[n:], 0.0, reason, status)
 
 
 def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **facts: Any) -> Method:
@@ -275,17 +246,21 @@ def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **
 
 
 _SEES: dict[str, Any] = {"sees_group": True, "level": "asked"}
+cut = one(lambda t, limit: nerm.baselines.GroupThresholds(t.plain, limit, t.measure))
+cut_trees = one(lambda t, limit: nerm.baselines.GroupThresholds(t.boosted, limit, t.measure))
+unprocessed = one(lambda t, limit: nerm.baselines.Unprocessed(t.most_neutral, limit, t.measure))
+drawn = one(lambda t, limit: nerm.baselines.FairlearnThresholds(plain_lr(t.lam), limit))
 _METHODS = [
     _asked("nerm", "nerm at a limit", neutralized, level="asked"),
     _asked("neutral-svm", "neutral SVM (paper)", paper_grid, "svm"),
     _asked("searchfair", "SearchFair's form", searchfair),
     _asked("eta-lr", "η-LR", bisected_eta_lr),
-    _asked("exp-gradient", "ExponentiatedGradient", exponentiated, randomised=True, level="asked"),
-    _asked("thresholds", "group thresholds", thresholds, **_SEES),
-    _asked("head", "neutral head on boosted trees", neutral_head, level="asked"),
-    _asked("boosted-thresholds", "boosted trees, group thresholds", boosted_thresholds, **_SEES),
+    _asked("exp-gradient", "ExponentiatedGradient", one(reduction), randomised=True, level="asked"),
+    _asked("thresholds", "group thresholds", cut, **_SEES),
+    _asked("head", "neutral head on boosted trees", one(head), level="asked"),
+    _asked("boosted-thresholds", "boosted trees, group thresholds", cut_trees, **_SEES),
     _asked("unprocessed", "unprocessed η-LR", unprocessed, **_SEES),
-    _asked("fairlearn-thresholds", "ThresholdOptimizer", drawn_thresholds, **_SEES, randomised=True),
+    _asked("fairlearn-thresholds", "ThresholdOptimizer", drawn, **_SEES, randomised=True),
     _asked("pr", "PR", partial(over_grid, METHODS["pr"]), sees_group=True),
     *(METHODS[name] for name in ("cv2nb", "lr", "svm")),
 ]

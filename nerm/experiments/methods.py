@@ -256,15 +256,27 @@ def from_estimator(
         got = f"eta={eta!r} and etas={etas!r}"
         raise InvalidInputError("'eta' and 'etas' must be given together", got, "Give both, or neither")
 
-    def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:
-        seed = {"random_state": fold.seed} if "random_state" in known else {}
-        for weight in [{str(eta): value} for value in values] or [{}]:
-            yield fit_and_score(clone(estimator).set_params(**seed, **weight), fold)
-
     kind = f"{type(estimator).__module__}.{type(estimator).__qualname__}"
     details = re.sub(r" at 0x[0-9a-f]+", "", f"{kind} {known!r}")  # addresses differ from run to run
     facts = {fact: getattr(estimator, fact) for fact in FACTS if hasattr(estimator, fact)}
+    fit = refitted(lambda lam: clone(estimator), eta)
     return Method(name, name, coding, tuple(map(float, etas)), None, fit, details=details, **facts)
+
+
+def refitted(make: Callable[[float], Any], eta: str | None = None) -> FitGrid:
+    """Return a function ``fit`` of a `Method` that fits one scikit-learn classifier for all weights.
+
+    ``make(lam)`` returns the classifier, unfitted; `eta` is the name of its parameter for the neutrality
+    weight. With ``warm_start=True`` a fit starts from that for the previous weight.
+    """
+
+    def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:
+        model = make(lam)
+        seed = {"random_state": fold.seed} if "random_state" in model.get_params() else {}
+        for weight in [{eta: value} for value in values if eta] or [{}]:
+            yield fit_and_score(model.set_params(**seed, **weight), fold)
+
+    return fit
 
 
 def neutral_svm(weights: str = "uniform") -> Method:
@@ -277,27 +289,6 @@ def neutral_svm(weights: str = "uniform") -> Method:
     return from_objective("neutral-svm", objective, label="neutral SVM", tuning="svm")
 
 
-def prejudice_remover(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
-    """Fit the prejudice remover (PR) for each eta, started from the coefficients for the previous eta."""
-    model = nerm.baselines.PrejudiceRemover(lam=lam, warm_start=True)
-    return (fit_and_score(model.set_params(eta=eta), fold) for eta in etas)
-
-
-def eta_lr(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
-    """Fit eta-neutral logistic regression for each eta."""
-    return (fit_and_score(nerm.baselines.EtaNeutralLogisticRegression(eta, lam), fold) for eta in etas)
-
-
-def cv2nb(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
-    """Fit CV2NB (Calders and Verwer's two naive Bayes models), which has neither lambda nor eta."""
-    yield fit_and_score(nerm.baselines.CV2NB(), fold)
-
-
-def logistic_regression(fold: Fold, lam: float, etas: Sequence[float]) -> Iterator[Fit]:
-    """Fit logistic regression without neutrality."""
-    yield fit_and_score(plain_lr(lam), fold)
-
-
 def plain_lr(lam: float) -> Any:
     """Return an unfitted scikit-learn logistic regression; lam is in sum form, C = 1/lam."""
     from sklearn.linear_model import LogisticRegression
@@ -305,13 +296,17 @@ def plain_lr(lam: float) -> Any:
     return LogisticRegression(C=1.0 / lam, solver="newton-cholesky", max_iter=500)
 
 
+plain = refitted(plain_lr)
+remover = refitted(lambda lam: nerm.baselines.PrejudiceRemover(lam=lam, warm_start=True), "eta")
+eta_lr = refitted(lambda lam: nerm.baselines.EtaNeutralLogisticRegression(lam=lam), "eta")
+naive_bayes = refitted(lambda lam: nerm.baselines.CV2NB())
 _METHODS = [
     neutral_svm(),
-    Method("cv2nb", "CV2NB", "nominal", (), None, cv2nb, sees_group=True, level="asked"),
-    Method("pr", "PR", "one-hot", ETAS, "pr", prejudice_remover, prejudice_remover, sees_group=True),
-    Method("eta-lr", "η-LR", "one-hot", ETA_BOUNDS, "lr", eta_lr, logistic_regression),
+    Method("cv2nb", "CV2NB", "nominal", (), None, naive_bayes, sees_group=True, level="asked"),
+    Method("pr", "PR", "one-hot", ETAS, "pr", remover, remover, sees_group=True),
+    Method("eta-lr", "η-LR", "one-hot", ETA_BOUNDS, "lr", eta_lr, plain),
     replace(neutral_svm(), name="svm", label="plain SVM", etas=(), level="none"),
-    Method("lr", "plain LR", "one-hot", (), "lr", logistic_regression, logistic_regression, level="none"),
+    Method("lr", "plain LR", "one-hot", (), "lr", plain, plain, level="none"),
 ]
 #: The paper's methods by name: neutral-svm, cv2nb, pr, eta-lr, and plain svm and lr to compare them with.
 METHODS = {method.name: method for method in _METHODS}

@@ -6,7 +6,6 @@ told apart in grey.
 """
 
 from nerm.plots.figures import (
-    coefficient_path,
     convergence_panel,
     eta_path,
     figure_1,
@@ -20,6 +19,6 @@ from nerm.plots.margin_functions import atom
 from nerm.plots.style import DASHES, MARKERS, OKABE_ITO
 
 __all__ = [
-    "DASHES", "MARKERS", "OKABE_ITO", "atom", "coefficient_path", "convergence_panel", "eta_path", "figure_1",
+    "DASHES", "MARKERS", "OKABE_ITO", "atom", "convergence_panel", "eta_path", "figure_1",
     "figure_2", "figure_levels", "frontier", "level_panel", "tradeoff_panel",
 ]  # fmt: skip

@@ -19,9 +19,9 @@ from nerm.experiments.convergence import slopes
 from nerm.experiments.levels import LEVEL_METHODS, MEASURES, level_means
 from nerm.experiments.methods import METHODS
 from nerm.experiments.tradeoff import front
-from nerm.plots.style import DASHES, OKABE_ITO, axes_or_new, finish, grid, pyplot, style
+from nerm.plots.style import DASHES, OKABE_ITO, axes_or_new, finish, grid, style
 from nerm.typing import Floats
-from nerm.validation import check_known, flat
+from nerm.validation import check_known
 
 AXIS = {
     "auc": "AUC",
@@ -340,11 +340,10 @@ def figure_levels(table: Any, axes: Any = None) -> Any:
     axes = grid(axes, len(panels), columns, (4.2, 3.0))
     for ax, (measure, quality, dataset) in zip(axes, panels, strict=True):
         level_panel(table, dataset, measure, quality, ax, legend=False)
-    means = level_means(table)
-    drawn = set(means["method"][means["measured"].notna()])
-    lines = [pyplot().Line2D([], [], **look) for name, look in _looks(means).items() if name in drawn]
+    shown = [ax.get_legend_handles_labels() for ax in axes]
+    lines = {label: line for panel in shown for line, label in zip(*panel, strict=True)}
     look = {"frameon": False, "fontsize": 8, "title": WRONG, "title_fontsize": 8, "ncols": min(columns, 3)}
-    axes[0].figure.legend(handles=lines, loc="outside lower center", **look)
+    axes[0].figure.legend(lines.values(), lines, loc="outside lower center", **look)
     return axes
 
 
@@ -406,49 +405,6 @@ def eta_path(
         _curves(axes[3], etas, [(AXIS[name], [abs(r[name]) for r in reports]) for name in shown], "measure")
         axes[3].set_ylim(-0.02, 1.02)
     return axes
-
-
-def coefficient_path(
-    solutions: Sequence[Any], names: Sequence[str] | None = None, ax: Any = None, top: int = 7
-) -> Any:
-    """Draw the coefficients w_j against the neutrality weight eta.
-
-    Parameters
-    ----------
-    solutions
-        The result of `Problem.path` for a linear hypothesis.
-    names
-        The names of the coefficients; w0, w1, … by default.
-    ax
-        Axes to draw on; new ones by default.
-    top
-        Number of coefficients with the largest range that are coloured and named; the others are grey.
-
-    Returns
-    -------
-    Axes
-
-    >>> import matplotlib; matplotlib.use("Agg")
-    >>> import nerm
-    >>> from nerm.datasets import load
-    >>> d = load("synthetic", n=60, random_state=0)
-    >>> goal = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + nerm.Neutrality(nerm.Hinge())
-    >>> path = goal.on(d.X, d.y, viewpoint=d.viewpoint).path([0, 0.1, 1])
-    >>> len(coefficient_path(path, d.feature_names).lines)
-    11
-    """
-    etas = _etas(solutions)
-    coefs = np.array([solution.coef for solution in solutions])
-    d = coefs.shape[1]
-    labels = [f"w{j}" for j in range(d)] if names is None else list(names)
-    flat(labels, d, "names", f"entry for each of the {d} coefficients")
-    ax = axes_or_new(ax)
-    moved = np.argsort(-np.ptp(coefs, axis=0), kind="stable")
-    for j in moved[top:]:
-        ax.plot(etas, coefs[:, j], color="0.8", linewidth=0.8, zorder=0)
-    ax.axhline(0.0, color="0.5", linewidth=0.8, zorder=0)
-    _curves(ax, etas, [(labels[j], coefs[:, j]) for j in moved[:top]], "coefficient", legend="outside")
-    return ax
 
 
 def frontier(curves: Any, models: Mapping[str, Any] | None = None, ax: Any = None) -> Any:

@@ -40,9 +40,9 @@ OURS = [
     Unprocessed(),
 ]
 ADAPTERS = [FairlearnReduction(), FairlearnThresholds()]
-LOGISTIC = [model for model in OURS if not isinstance(model, NominalNaiveBayes | CV2NB)]
+LOGISTIC = [model for model in OURS if not isinstance(model, NominalNaiveBayes)]
 BY_GROUP = [model for model in OURS if model.sees_group]
-WITH_GROUPS = [model for model in OURS if not isinstance(model, NominalNaiveBayes)]
+WITH_GROUPS = [model for model in OURS if type(model) is not NominalNaiveBayes]
 
 
 def named(models):
