@@ -136,7 +136,8 @@ def show_study(
     if files["report"] is not None:
         write_text(files["report"], nerm.report.render_page(study, command))
     again = None if study.recommended is None else f"This model again: {study.recommended.command}"
-    shown = study.warning(), _front_table(study), _legend(study), "", study.sentence(), again
+    legend = nerm.report.chart.render("legend.txt.j2", study=study, compared=_compared(study.task))
+    shown = study.warning(), _front_table(study), legend, "", study.sentence(), again
     console.result(_study_json(study), *shown, files=files)
     return console.code(study.points, collapsed=study.recommended is None)
 
@@ -156,26 +157,6 @@ def _front_table(study: nerm.report.Study) -> Any:
     heads.insert(at, "95 % interval")
     title = f"{study.task.asked}, neutral to {study.task.viewpoint.column}"
     return make_table(title, ["  model", *heads, "gap"], rows)
-
-
-def _legend(study: nerm.report.Study) -> str:
-    """Return the text below the trade-off table that explains its columns and marks."""
-    display, marks = study.display, ["→ recommended"] if study.recommended else []
-    if any(point.collapse for point in study.points):
-        marks.append("× nearly constant, or its positive rate collapsed")
-    lines = [
-        f"Measured by {study.how_measured}.",
-        f"Marks: {', '.join(marks)}.",
-        f"difference: in {display.compared}, that of v = +1 minus that of v = -1; {_compared(study.task)}.",
-        display.legend,
-        "gap: the objective is certified to be at most this share above its optimum.",
-    ]
-    if any(point.certified == "stationary" for point in study.points):
-        lines[-1] = lines[-1].replace(".", "; local: a stationary point of a problem that is not convex.")
-    if any(other.label == "logistic regression" for other in study.others):
-        text = "logistic regression: another loss, equal class weights and no limit, so that it can have a "
-        lines.append(f"{text}larger AUC or accuracy than “no limit”.")
-    return "\n".join(lines)
 
 
 def _study_json(study: nerm.report.Study) -> dict[str, Any]:

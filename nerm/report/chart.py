@@ -1,15 +1,19 @@
 """Draw the trade-off front as SVG, for a figure file or as a clickable chart; fill in templates."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nerm.report.measuring import Point, absolute_interval
-from nerm.report.study import Study
+
+if TYPE_CHECKING:
+    from nerm.report.study import Study
 
 
 @dataclass(frozen=True)
@@ -152,7 +156,8 @@ def _environment() -> Any:
     import jinja2
 
     loader = jinja2.PackageLoader("nerm.report", ".")
-    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=True, loader=loader)
+    escaped = jinja2.select_autoescape(["html.j2", "svg.j2"])
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=escaped, loader=loader)
     environment.undefined = jinja2.StrictUndefined
     environment.filters.update(fixed=fixed, per=per, signed=signed, number="{:.3g}".format)
     return environment

@@ -249,15 +249,6 @@ def point_of(
     return Point(label, task, scores, *measured, groups, differences, decisions, collapse, **more)
 
 
-def right_decisions(now: Point, plain: Point) -> str:
-    """Return how many decisions per 1,000 are right compared with the plain model, in words."""
-    more = round(now.decisions["correct"]) - round(plain.decisions["correct"])
-    if not more:
-        return "as many decisions are right"
-    noun = "decision is" if abs(more) == 1 else "decisions are"
-    return f"{abs(more)} {'more' if more > 0 else 'fewer'} {noun} right"
-
-
 def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats | None]) -> str | None:
     """Return a sentence if a model is nearly constant or its positive rate collapsed, else None.
 

@@ -16,6 +16,7 @@ from nerm.bounds.guarantee import Statement
 from nerm.datasets import Discretize
 from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.design import atom_name
+from nerm.report.chart import render
 from nerm.report.fitting import ADVICE, SMALL_TABLE, FittedModel, Level, Progress, Settings, Training
 from nerm.report.measuring import (
     Display,
@@ -25,7 +26,6 @@ from nerm.report.measuring import (
     held_out_bounds,
     measures_of,
     point_of,
-    right_decisions,
 )
 from nerm.signs import sign
 from nerm.splitting import assign_folds, hold_out
@@ -162,55 +162,14 @@ class Study:
         return f"{shown.label}: {shown.collapse} Not recommended: {labels}; {ADVICE}."
 
     def sentence(self) -> str:
-        """Return the chosen trade-off in one sentence."""
-        if self.audited:
-            return self._audit_sentence()
-        if all(point.collapse for point in self.points):
-            return "No model is recommended: each one is nearly constant, or its positive rate collapsed."
-        plain, now, (quality, called) = self.points[0], self.points[self.chosen], self.display.quality
-        aim = self.settings.aim
-        if now.collapse:
-            return f"{now.label} is not recommended; look at another model."
-        if now is plain:
-            text = f"No other model has a smaller {aim.words} within the budget of {called}, so {plain.label}"
-            by_hand = [other for other in self.others if other.label == GROUP_THRESHOLDS]
-            return " ".join([f"{text} stands.", *(self._thresholds_sentence(other) for other in by_hand)])
-        form = "+.3f" if self.task.numbers is None else "+.4g"
-        value, before = (point.measures[aim.name] for point in (now, plain))
-        low, high = now.intervals.get(aim.name, (value, value))
-        text = (
-            f"With {now.label} the {aim.words} is {value:{form}} (95 %: {low:{form}} to {high:{form}}) "
-            f"instead of {before:{form}}, for an {called} of {now.measures[quality]:.3f} instead of "
-            f"{plain.measures[quality]:.3f}"
-        )
-        if self.task.numbers is None:
-            text += f": per 1,000 people, {now.decisions['changed']:.0f} get another decision and "
-            text += right_decisions(now, plain)
-        few = "" if not any(d.few for d in now.differences) else " A group has few rows: this may be chance."
-        return f"{text}.{few}"
+        """Return the chosen trade-off, or how the audited scores compare with an alternative, in words."""
+        return " ".join(render("sentence.txt.j2", study=self, group_thresholds=GROUP_THRESHOLDS).split())
 
-    def _thresholds_sentence(self, point: Point) -> str:
-        value, right = point.measures[self.settings.aim.name], point.measures["accuracy"]
-        text = f"One threshold per group, which needs the group of every new row, reaches {value:+.3f} at an "
-        return f"{text}accuracy of {right:.3f} instead of {self.points[0].measures['accuracy']:.3f}."
-
-    def _audit_sentence(self) -> str:
-        """Return a sentence that compares the audited scores with an alternative.
-
-        The alternative is the most accurate of those that are more neutral.
-        """
-        given, name, (quality, called) = self.points[0], self.settings.aim.name, self.display.correct
-        form = "+.3f" if self.task.numbers is None else "+.4g"
-
-        def shown(point: Point) -> str:
-            return f"{point.measures[name]:{form}}, at an {called} of {point.measures[quality]:.3f}"
-
-        text = f"The {self.settings.aim.words} is {shown(given)}."
-        better = [p for p in self.points[1:] if p.collapse is None and self.aim(p) < self.aim(given)]
-        if not better:
-            return f"{text} No alternative that was tried is more neutral."
-        best = max(better, key=lambda point: point.measures[quality])
-        return f"{text} Of the more neutral alternatives, the most accurate is “{best.label}”: {shown(best)}."
+    @property
+    def alternative(self) -> Point | None:
+        """The alternative to audited scores that is most accurate among the more neutral ones, if any."""
+        better = [p for p in self.points[1:] if p.collapse is None and self.aim(p) < self.aim(self.points[0])]
+        return max(better, key=lambda point: point.measures[self.display.correct[0]], default=None)
 
 
 def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: Progress) -> Study:
