@@ -256,27 +256,20 @@ class Training:
         again
             Whether the surrogate of the settings is tried too.
         """
-        settings, y, (_, X, _) = self.settings, self.task.y, self.coded
+        settings, task, X = self.settings, self.task, self.coded[1]
         names = ["loss", "regularizer", "kernel", "lam", "solver", "tol"]
-        if (numbers := self.task.numbers) is not None:
-            names += [] if level.limit is None else ["confidence"]
-            given = {name: getattr(settings, name) for name in names}
-            model = NeutralRegressor(limit=level.limit, **given).fit(X, numbers, viewpoint=self.words)
-            return FittedModel(level, model)
-        target: dict[str, Any] = {"eta": level.eta or 0.0}
-        counted = y
-        if level.limit is not None:
-            target = {"limit": level.limit} | {
-                name: getattr(settings, name) for name in ("measure", "confidence", "nearest")
-            }
-            counted = y[self.learned]
-        target |= {"surrogate": surrogate, "class_weight": settings.class_weights(counted)}
-        given = {name: getattr(settings, name) for name in (*names, "weights")}
-        classifier = NERMClassifier(**given, **target)
+        names += [] if level.limit is None else ["confidence"]
+        if task.numbers is None:
+            names += ["weights"] if level.limit is None else ["weights", "measure", "nearest"]
+        given = {name: getattr(settings, name) for name in names} | {"limit": level.limit}
+        if task.numbers is not None:
+            return FittedModel(level, NeutralRegressor(**given).fit(X, task.numbers, viewpoint=self.words))
+        given |= {"class_weight": settings.class_weights(task.y[self.learned])}
+        classifier = NERMClassifier(eta=level.eta or 0.0, surrogate=surrogate, **given)
         try:
             with warnings.catch_warnings():  # the status, `collapse` and the exit code tell the same
                 warnings.filterwarnings("ignore", category=UserWarning, module="nerm")
-                classifier.fit(X, y, viewpoint=self.task.terms)
+                classifier.fit(X, task.y, viewpoint=task.terms)
         except NotNeutralError:
             if not again or surrogate in (settings.surrogate, "auto"):
                 raise

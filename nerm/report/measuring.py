@@ -227,7 +227,7 @@ class Point:
 
 
 def point_of(
-    label: str, task: TableTask, scores: Floats, plain: Floats | None = None, seen: str = "", **more: Any
+    label: str, task: TableTask, scores: Floats, plain: Floats | None = None, seen: Any = (), **more: Any
 ) -> Point:
     """Measure the scores of one predictor; return the `Point`.
 
@@ -238,13 +238,16 @@ def point_of(
     plain
         The scores of the model without neutrality, (n,), with which decisions are compared.
     seen
-        The sentence about a collapse on the training rows; empty if there is none.
+        Of a fitted model: the training rows, their scores, (n,), and a function that returns the scores of
+        the model without neutrality.
     more
         The other fields of a `Point`.
     """
     groups, differences = groups_of(task, scores), differences_of(task, scores)
     decisions = decisions_of(task, scores, scores if plain is None else plain)
-    collapse = seen or collapse_of(task, scores, lambda: plain)
+    collapse = (collapse_of(*seen) if seen else None) or collapse_of(task, scores, lambda: plain)
+    if seen:
+        more["training"] = measures_of(*seen[:2])[0]
     measured = measures_of(task, scores)
     return Point(label, task, scores, *measured, groups, differences, decisions, collapse, **more)
 

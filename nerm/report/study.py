@@ -18,15 +18,7 @@ from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.design import atom_name
 from nerm.report.chart import render
 from nerm.report.fitting import ADVICE, SMALL_TABLE, FittedModel, Level, Progress, Settings, Training
-from nerm.report.measuring import (
-    Display,
-    Point,
-    collapse_of,
-    decisions_of,
-    held_out_bounds,
-    measures_of,
-    point_of,
-)
+from nerm.report.measuring import Display, Point, decisions_of, held_out_bounds, point_of
 from nerm.signs import sign
 from nerm.splitting import assign_folds, hold_out
 from nerm.tables.recipe import Recipe
@@ -432,13 +424,18 @@ def _points(
         model = first if first.level in (Level(), Level(eta=0.0)) else training.fit(Level(eta=0.0))
         return model.scores(X)
 
-    points = []
-    for model, scores in models.items():
-        seen = model.scores(X)
-        more = {"training": measures_of(training.task, seen)[0], "command": _completed(command, model)}
-        collapse = collapse_of(training.task, seen, plain) or ""
-        points.append(point_of(model.level.label, held, scores, models[first], collapse, model=model, **more))
-    return tuple(points)
+    return tuple(
+        point_of(
+            model.level.label,
+            held,
+            scores,
+            models[first],
+            (training.task, model.scores(X), plain),
+            model=model,
+            command=_completed(command, model),
+        )
+        for model, scores in models.items()
+    )
 
 
 def _completed(command: str, model: FittedModel) -> str:
