@@ -223,18 +223,16 @@ def check_places(inputs: Mapping[str, str | None], outputs: Mapping[str, str | N
         if path is None:
             continue
         place, folder = os.path.realpath(path), Path(path).parent
-        if place in taken:
-            must, got = f"be another file than {taken[place]}", f"{path!r} for both"
-        elif Path(path).is_dir():
-            must, got = "name a file", f"the folder {path!r}"
-        elif not folder.is_dir():
-            must, got = "be in a folder that exists", f"no folder {str(folder)!r}"
-        elif not os.access(folder, os.W_OK):
-            must, got = "be in a folder that can be written", f"the folder {str(folder)!r}"
-        else:
-            taken[place] = option
-            continue
-        raise InvalidInputError(f"{option} must {must}", got, "Choose another place")
+        wrong = {
+            f"be another file than {taken.get(place)}": place in taken,
+            "name a file, no folder": Path(path).is_dir(),
+            f"be in a folder that exists (there is no folder {str(folder)!r})": not folder.is_dir(),
+            "be in a folder that can be written": not os.access(folder, os.W_OK),
+        }
+        for must, found in wrong.items():
+            if found:
+                raise InvalidInputError(f"{option} must {must}", repr(path), "Choose another place")
+        taken[place] = option
 
 
 def write_text(path: str, text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -137,7 +136,6 @@ table_options = all_of(
     option("no-header", "The first line is data; columns are called c1, c2, …", is_flag=True),
     option("skip-lines", "Lines to leave out at the top.", type=click.IntRange(0), default=0),
     option("skip-bad-rows", "Leave out rows with a wrong number of fields.", is_flag=True),
-    option("memory", "What a table may take, in GB.", type=click.FloatRange(0), default=math.inf),
     option("encoding", "Of text that is no UTF-8: cp1252 (Windows), latin-1, …", metavar="NAME"),
     option("decimal", "Default: guessed by column.", type=click.Choice(["comma", "point"])),
     option("sheet", "Of an Excel file. Default: the first.", metavar="NAME"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
@@ -46,7 +47,7 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
     rows: list[dict[str, Any]] = []
     notes: tuple[str, ...] = ()
     count = positive = 0
-    guessed: Any = 0
+    guessed: Any = Counter()
     target = write_atomically(out, "w", encoding="utf-8", newline="") if out else nullcontext()
     with console.progress("Scoring") as progress, target as file:
         write = file.write if file else console.text
@@ -61,7 +62,7 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
             notes += table.notes
             count += len(table)
             positive += int((scores > 0).sum())
-            guessed = guessed + more
+            guessed.update(more)
     notes += fitted.recipe.said(guessed)
     console.notes(notes)
     if console.as_json or out is not None:

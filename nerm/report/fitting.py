@@ -196,12 +196,6 @@ class Training:
     task: TableTask
     settings: Settings
 
-    @property
-    def words(self) -> dict[str, Array]:
-        """The name of each row's group, (n,), by column of the viewpoint."""
-        families = self.task.families.items()
-        return {column: np.select(list(of.values()), list(of), "others") for column, of in families}
-
     @cached_property
     def learned(self) -> Bools:
         """A mask of the rows on which the coding and the class weights are learned, (n,).
@@ -212,8 +206,7 @@ class Training:
         if self.settings.confidence is None:
             return ones > 0
         if self.task.numbers is not None:  # the regressor holds out the same rows
-            groups = [np.unique(words, return_inverse=True)[1] for words in self.words.values()]
-            return ~hold_out(groups, HOLD_OUT, 0)
+            return ~hold_out([words for _, words in self.task.words.items()], HOLD_OUT, 0)
         codes = (self.task.y > 0).astype(int)
         given = TrainingRows(np.empty((len(codes), 0)), codes, self.task.terms, ones, ones)
         return ~held_out(given, Target(0.0, self.settings.measure))
@@ -263,7 +256,9 @@ class Training:
             names += ["weights"] if level.limit is None else ["weights", "measure", "nearest"]
         given = {name: getattr(settings, name) for name in names} | {"limit": level.limit}
         if task.numbers is not None:
-            return FittedModel(level, NeutralRegressor(**given).fit(X, task.numbers, viewpoint=self.words))
+            return FittedModel(
+                level, NeutralRegressor(**given).fit(X, task.numbers, viewpoint=dict(task.words))
+            )
         given |= {"class_weight": settings.class_weights(task.y[self.learned])}
         classifier = NERMClassifier(eta=level.eta or 0.0, surrogate=surrogate, **given)
         try:

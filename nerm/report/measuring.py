@@ -1,13 +1,15 @@
 """Measure decisions: rates by group, measures with 95 % intervals, and bounds."""
 
 import math
+import tomllib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
+from importlib import resources
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import binomtest
 
 from nerm import metrics
@@ -79,49 +81,9 @@ class Display:
         return [head.replace("{}", task.asked) for head in self.rates]
 
 
-OF_DECISIONS = Display(
-    quality=("auc", "AUC"),
-    correct=("accuracy", "accuracy"),
-    measures={name: metric.words for name, metric in metrics.METRICS.items()},
-    columns={
-        "auc": "AUC",
-        "accuracy": "accuracy",
-        "neutrality_risk": "C_sgn",
-        "calders_verwer_score": "difference in positive rates",
-    },
-    more={
-        "equal_opportunity_difference": "difference in true positive rates",
-        "normalized_prejudice_index": "NPI",
-    },
-    cards={"auc": "auc", "difference": "calders_verwer_score", "csgn": "neutrality_risk"},
-    signed=("calders_verwer_score", "equal_opportunity_difference"),
-    rates=("{}", "decided so", "true positive", "false positive", "accuracy"),
-    averages="Rates",
-    compared="positive rates",
-    legend="C_sgn: |share of decisions that agree with the group − share that do not|.",
-    form=".{}f",
-)
-OF_NUMBERS = Display(
-    quality=("r2", "R²"),
-    correct=("r2", "R²"),
-    measures={
-        "rmse": "root of the mean squared error",
-        "mean_absolute_error": "mean absolute error",
-        "r2": "R², the explained share of the variance",
-        "mean_difference": "difference in mean predictions (mean for v = +1 minus mean for v = -1)",
-        "correlation": "correlation of prediction and group",
-        "ks_distance": "distance between the distributions of predictions (Kolmogorov-Smirnov)",
-    },
-    columns={"r2": "R²", "rmse": "RMSE", "mean_difference": "difference in mean predictions"},
-    more={"correlation": "correlation", "ks_distance": "KS distance"},
-    cards={name: name for name in ("r2", "mean_difference", "correlation", "ks_distance")},
-    signed=("mean_difference", "correlation"),
-    rates=("mean {}", "mean prediction", "mean error"),
-    averages="Means",
-    compared="mean predictions",
-    legend="R²: explained share of the variance. RMSE: root of the mean squared error.",
-    form=".4g",
-)
+_WORDS = tomllib.loads(resources.files("nerm.report").joinpath("words.toml").read_text("utf-8"))
+_ALL = {name: metric.words for name, metric in metrics.METRICS.items()}
+OF_DECISIONS, OF_NUMBERS = Display(measures=_ALL, **_WORDS["decisions"]), Display(**_WORDS["numbers"])
 
 
 @dataclass(frozen=True)
@@ -372,18 +334,15 @@ def impact_ratios(task: TableTask, scores: Floats) -> list[dict[str, Any]]:
     task, scores
         As for `groups_of`.
     """
-    kinds = list(task.families.values())
-    if len(kinds) > 1:
-        crossed = [list(zip(*pairs, strict=True)) for pairs in product(*(kind.items() for kind in kinds))]
-        kinds.append({", ".join(names): np.logical_and.reduce(masks) for names, masks in crossed})
-    found = []
-    for kind in kinds:
-        decided = {name: scores[among] > 0 for name, among in kind.items() if among.any()}
-        counts = {name: (int(each.sum()), len(each)) for name, each in decided.items()}
-        enough = [k / n for k, n in counts.values() if n >= FEW_ROWS]
-        highest = max(enough if len(enough) > 1 else [k / n for k, n in counts.values()]) or 1.0
-        for name, (k, n) in counts.items():
-            row = {"name": name, "rows": n, "selected": k, "rate": k / n, "impact_ratio": k / n / highest}
+    words, found = task.words, list[dict[str, Any]]()
+    kinds = [words[column] for column in words]
+    kinds += [words.agg(", ".join, axis=1)] if len(kinds) > 1 else []
+    for names in kinds:
+        rates = pd.Series(scores > 0).groupby(names, sort=False).agg(["size", "sum", "mean"])
+        enough = rates["mean"][rates["size"] >= FEW_ROWS]
+        highest = (enough if len(enough) > 1 else rates["mean"]).max() or 1.0
+        for name, n, k, rate in rates.itertuples():
+            row = {"name": name, "rows": n, "selected": k, "rate": rate, "impact_ratio": rate / highest}
             found.append({**row, "few": n < FEW_ROWS})
     return found
 

@@ -9,7 +9,6 @@ import gzip
 import io
 import json
 import lzma
-import math
 import re
 import sys
 import zipfile
@@ -73,8 +72,6 @@ class Layout:
         Number of lines to skip at the top of the file.
     skip_bad_rows
         Whether to leave out rows with a wrong number of fields; otherwise they are an error.
-    memory
-        Limit on the memory for the cells of a table that is read as a whole, in GB.
     decimal
         The decimal mark: "comma" or "point"; by default it is guessed for each column.
     usual
@@ -95,7 +92,6 @@ class Layout:
     header: bool = True
     skip_lines: int = 0
     skip_bad_rows: bool = False
-    memory: float = math.inf
     decimal: str | None = None
     usual: str | None = None
     exact: bool = False
@@ -127,14 +123,10 @@ def opened(path: Any, layout: Layout) -> Iterator[tuple[Content, Callable[[], fl
         except NermError:
             raise
         except ImportError as error:  # pandas names the package in its message only
-            named = [
-                error.name or "",
-                *re.findall(r"[`'](?:Import )?(\w+)[`']", str(error)),
-                "'nerm-learn[tables]'",
-            ]
-            package = next(filter(None, named)).partition(".")[0]
+            found = re.search(r"[`'](?:Import )?(\w+)", str(error))
+            package = error.name or (found[1] if found else "'nerm-learn[tables]'")
             text = f"{layout.name!r} needs the package {package}, which is not installed. Install it: "
-            raise MissingPackageError(f"{text}pip install {package}.") from None
+            raise MissingPackageError(f"{text}pip install {package.partition('.')[0]}.") from None
         except Exception as error:  # a damaged file can make its reader raise anything
             got = f"one that ends early or is damaged ({type(error).__name__}: {str(error)[:80]})"
             raise layout.refuse("be a whole file", got, "Copy, download or write it again") from error

@@ -4,7 +4,6 @@ The docstrings of `nerm.tables` call the string in a cell a word.
 """
 
 import io
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -317,7 +316,6 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
     if layout.columns is not None or not layout.header:
         names, records = list(layout.columns or names), chain([first], records)
     per_part = max(1, cells // len(names)) if cells else None
-    records = records if cells else _within_memory(records, layout)
     rows = list(islice(records, per_part))
     names, notes = _completed(names, rows, layout, content.separator)
     if not rows:
@@ -348,25 +346,16 @@ def _completed(
     if layout.columns is None and rows and all(len(row) == len(names) + 1 for _, row in rows):
         names = ["", *names] if any(row[-1] for _, row in rows) else [*names, ""]
     blank = [j for j, name in enumerate(names) if not name]
+    above = "Leave out lines above it with --skip-lines"
     if len(blank) > len(names) / 2 or (separator is None and not any(names[1:])):
         whole = next((f" {line - 1}" for line, row in rows if all(row) and len(row) > 1), "")
-        do = (
-            f"Leave out lines above it with --skip-lines{whole}, or use --no-header if the first line is data"
-        )
-        got = f"no name for {len(blank)} of {len(names)}"
-        raise layout.refuse("name its columns in the header", got, do)
+        got, do = f"no name for {len(blank)} of {len(names)}", "or use --no-header if the first line is data"
+        raise layout.refuse("name its columns in the header", got, f"{above}{whole}, {do}")
     for j in blank:
-        name = f"c{j + 1}"
-        while name in names:
-            name += "_"
-        names[j] = name
+        names[j] = next(name for k in range(len(names)) if (name := f"c{j + 1}{'_' * k}") not in names)
     _named_once(names, layout.name)
     if len(names) < 2:
-        do = (
-            "Name the separator with --separator"
-            if separator
-            else "Leave out lines above it with --skip-lines"
-        )
+        do = "Name the separator with --separator" if separator else above
         raise layout.refuse("have at least two columns", "one", do)
     return names, tuple(f"column {j + 1} has no name in the header and is called {names[j]!r}" for j in blank)
 
@@ -385,17 +374,6 @@ def _frame(names: list[str], rows: Sequence[Record], start: int, layout: Layout)
         raise InvalidInputError(must, got, do)
     good = {place: words for place, (_, words) in enumerate(rows, start + 1) if len(words) == len(names)}
     return pd.DataFrame(good.values(), index=list(good), columns=names, dtype=object)
-
-
-def _within_memory(records: Iterator[Record], layout: Layout) -> Iterator[Record]:
-    """Yield the records; raise an error when they take more memory than `layout.memory` allows."""
-    size = 0
-    for place, (line, words) in enumerate(records, start=1):
-        size += sum(map(sys.getsizeof, words))
-        if size > 1e9 * layout.memory:
-            do = "Use fewer rows or columns, or allow more with --memory"
-            raise layout.refuse(f"fit into {layout.memory:g} GB of memory", f"more with row {place:,}", do)
-        yield line, words
 
 
 def _decimal_notes(marks: Mapping[str, str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ A recipe is saved as strings and numbers, never as code.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
@@ -29,10 +30,11 @@ from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
 from nerm.tables.saved_model import SavedModel
 from nerm.tables.trees import Trees, with_column
 from nerm.tables.values import MISSING, ORDERS, date_orders, positive_of, written
-from nerm.typing import Array, Floats, Ints, Matrix
+from nerm.typing import Array, Floats, Matrix
 
 MOST_LEVELS = 100  # a nominal column with more values keeps the most frequent ones and pools the others
 OTHER, MISSING_LEVEL = "(other)", "(missing)"
+Guesses = Counter[tuple[str, str]]  # by column and text of a note, in which {} stands for it: how many
 
 
 @dataclass(frozen=True)
@@ -86,35 +88,30 @@ class Numeric:
         splines = [f"{own} (spline {k + 1})" for k in range(len(self.knots) + 1 if self.knots else 0)]
         return (own, *splines, *[f"{self.name} {MISSING_LEVEL}"] * self.indicator)
 
-    def code(self, table: TextTable) -> tuple[Matrix, int, int]:
-        """Return the coded column of a table, (n, features), how many values were guessed, and a doubt.
+    def code(self, table: TextTable, guesses: Guesses) -> Matrix:
+        """Return the coded column of a table, (n, features), and count the guesses.
 
-        Missing values count as guessed if no indicator column marks them. The doubt is 1 if the dates could
-        be read in another order than in fit, else 0.
+        These are the missing values, if no indicator column marks them, and dates that could be read in
+        another order than in fit.
         """
         numbers, unknown = values_of(table, self.name, self.holds)[self.part], table.unknown(self.name)
         what = f"dates ({self.holds})" if self.part else "numbers"
         must = f"column {self.name!r} of {table.source!r} must hold {what}, as the model was fitted on"
         do = "Correct it, or leave the field empty"
         table.refuse(self.name, np.isnan(numbers) & ~unknown, must, do)
-        coded = (np.where(unknown, self.median, numbers) - self.mean) / self.scale
+        if not self.indicator:
+            guesses[self.features[0], f"{{}} missing values replaced by {self.median:g}"] += int(
+                unknown.sum()
+            )
         known = table.known(self.name) if self.part == "days" else ()
-        doubt = int(len(known) > 0 and date_orders(known) != [self.holds])
-        columns = [coded]
+        if known and date_orders(known) != [self.holds]:
+            guesses[self.name, f"dates read as in fit ({self.holds}), though they can be read otherwise"] += 1
+        columns = [(np.where(unknown, self.median, numbers) - self.mean) / self.scale]
         if self.knots:
             knots = np.array(self.knots)[:, None]
             splines = SplineTransformer(knots=knots, include_bias=False).fit(knots)
-            columns.append(splines.transform(coded[:, None]))
-        if self.indicator:
-            return np.column_stack([*columns, unknown]), 0, doubt
-        return np.column_stack(columns), int(unknown.sum()), doubt
-
-    def said(self, guessed: int, doubt: int) -> Iterator[str]:
-        """Yield notes that `guessed` missing values became the median, and on dates of another order."""
-        if guessed:
-            yield f"{self.features[0]!r}: {guessed} missing values replaced by {self.median:g}"
-        if doubt:
-            yield f"{self.name!r}: dates read as in fit ({self.holds}), though they can be read otherwise"
+            columns.append(splines.transform(columns[0][:, None]))
+        return np.column_stack([*columns, unknown] if self.indicator else columns)
 
 
 @dataclass(frozen=True)
@@ -150,27 +147,23 @@ class Nominal:
         """The names of the coded columns."""
         return tuple(f"{self.name} = {level}" for level in Levels(self.levels).shown)
 
-    def code(self, table: TextTable) -> tuple[Matrix, int, int]:
-        """Return the coded column of a table, (n, features), and how many values are no level.
+    def code(self, table: TextTable, guesses: Guesses) -> Matrix:
+        """Return the coded column of a table, (n, features), and count the guesses.
 
-        A value that differs from one level only by case, blanks or
-        accents is that level, unless the table is `exact`; the last number counts such values.
+        A value that differs from one level only by case, blanks or accents is that level, unless the table is
+        `exact`. The guesses are such values and those that are no level.
         """
         levels, words = Levels(self.levels), table.matched(self.name, self.levels)
         unknown = table.unknown(self.name)
         codes = levels.codes(np.where(unknown, MISSING_LEVEL, words))
-        respelled = int((words != table[self.name]).sum())
         if self.pooled:
             codes[(codes < 0) & ~unknown] = self.levels.index(OTHER)
-        return levels.matrix(codes, unknown=0.5), int((codes < 0).sum()), respelled
-
-    def said(self, guessed: int, respelled: int) -> Iterator[str]:
-        """Yield notes that `guessed` values are no level, and that `respelled` ones are written otherwise."""
-        if guessed:
-            yield f"{self.name!r}: {guessed} values not seen in fit, coded as none of the known ones"
-        if respelled:
-            how = "read as the values of fit that differ only by case, blanks or accents"
-            yield f"{self.name!r}: {respelled} values {how}; --exact keeps them apart"
+        guesses[self.name, "{} values not seen in fit, coded as none of the known ones"] += int(
+            (codes < 0).sum()
+        )
+        alike = "{} values read as the values of fit that differ only by case, blanks or accents"
+        guesses[self.name, f"{alike}; --exact keeps them apart"] += int((words != table[self.name]).sum())
+        return levels.matrix(codes, unknown=0.5)
 
 
 CODINGS: dict[str, Any] = {"Numeric": Numeric, "Nominal": Nominal}
@@ -238,15 +231,13 @@ class Recipe:
         names = [feature for column in self.columns for feature in column.features]
         return names if self.base is None else [*names, "score of the base model"]
 
-    def said(self, guessed: Ints) -> tuple[str, ...]:
-        """Return notes on guessed values; `guessed` has their numbers by coding, as from `transform`."""
-        pairs = zip(self.columns, guessed.tolist(), strict=True)
-        return tuple(note for column, counts in pairs for note in column.said(*counts))
+    def said(self, guesses: Guesses) -> tuple[str, ...]:
+        """Return notes on the guesses that `transform` counted."""
+        return tuple(f"{name!r}: {text.format(n)}" for (name, text), n in guesses.items() if n)
 
-    def transform(self, table: TextTable) -> tuple[Matrix, Ints]:
-        """Code a table; return the matrix, (n, features), and the numbers of guessed values per coding.
+    def transform(self, table: TextTable) -> tuple[Matrix, Guesses]:
+        """Code a table; return the matrix, (n, features), and the numbers of guessed values.
 
-        These are, for each coding, how many values were guessed and how many were spelled otherwise in fit.
         The matrix is CSR if more than half of its entries are 0, else dense.
         """
         absent = dict.fromkeys(column.name for column in self.columns if column.name not in table.names)
@@ -256,14 +247,15 @@ class Recipe:
             do = "Use a table like the one given to fit"
             raise InvalidInputError(must, f"no column {next(iter(absent))!r}{more}", do)
         table = replace(table, missing=(*self.missing, *table.missing))  # of fit, and of this table
-        coded = [column.code(table) for column in self.columns]
-        matrix = sp.hstack([sp.csr_matrix(block) for block, *_ in coded], format="csr")
+        guesses: Guesses = Counter()
+        coded = [sp.csr_matrix(column.code(table, guesses)) for column in self.columns]
+        matrix = sp.hstack(coded, format="csr")
         sparse = 2 * matrix.nnz < matrix.shape[0] * matrix.shape[1]
         matrix = matrix if sparse else matrix.toarray()
         if self.base is not None:
             seen = table if isinstance(self.base, SavedModel) else matrix
             matrix = with_column(matrix, self.base.score(seen))
-        return matrix, np.array([counts for _, *counts in coded])
+        return matrix, guesses
 
     def to_dict(self) -> dict[str, Any]:
         """Return the recipe as plain data (strings, numbers, arrays), from which `from_dict` restores it."""

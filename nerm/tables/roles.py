@@ -140,6 +140,12 @@ class TableTask:
         return found
 
     @property
+    def words(self) -> pd.DataFrame:
+        """The name of each row's group, one column per column of the viewpoint."""
+        families = self.families.items()
+        return pd.DataFrame({column: np.select(list(of.values()), list(of), "") for column, of in families})
+
+    @property
     def strata(self) -> list[Floats]:
         """The arrays by which splits are stratified: the target and every term, (n,) each."""
         return [self.y, *self.terms.values()]
@@ -277,27 +283,27 @@ def _with_groups(
 
     The groups are the two sides of a comparison such as "age>=40", or the intervals between the `bins`.
     """
-    views, frame, cut = [], table.frame, False
+    views, frame = list[str](), table.frame
     for given in viewpoints:
         found = None if given in table.names else _COMPARED.fullmatch(given)
         name = given if found is None else found[1].strip()
         views.append(name)
-        unknown, numbers = table.unknown(name), table.numbers(name)
         edges = sorted(bins) if found is None else [float(found[3])]
+        unknown, numbers = table.unknown(name), table.numbers(name)
         strange = np.isnan(numbers) & ~unknown
         if not edges or (found is None and strange.any()):
             continue
         must, do = f"{given!r} must compare a column of numbers", "Name a group with --favoured instead"
         table.refuse(name, strange, must, do)
-        cut = True
         inner = [f"{low:g} to below {high:g}" for low, high in pairwise(edges)]
-        words = [f"below {edges[0]:g}", *inner, f"{edges[-1]:g} or more"]
+        words, above = [f"below {edges[0]:g}", *inner, f"{edges[-1]:g} or more"], False
         if found is not None and found[2] in (">", "<="):
-            words = [f"{edges[0]:g} or less", f"above {edges[0]:g}"]
-        places = np.digitize(numbers, edges, right=words[0].endswith("less"))
-        groups = np.array(words, dtype=object)[places]
-        frame = frame.assign(**{name: np.where(unknown, "", groups)})
-    if bins and not cut:
+            words, above = [f"{edges[0]:g} or less", f"above {edges[0]:g}"], True
+        groups = np.array([*words, ""], dtype=object)
+        frame = frame.assign(
+            **{name: groups[np.where(unknown, -1, np.digitize(numbers, edges, right=above))]}
+        )
+    if bins and frame is table.frame:
         must = "--bins must come with a viewpoint of numbers"
         raise InvalidInputError(must, cells.listed(viewpoints), "Leave it out")
     return replace(table, frame=frame), tuple(dict.fromkeys(views))

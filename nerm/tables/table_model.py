@@ -13,10 +13,10 @@ from nerm import io as saving
 from nerm.errors import InvalidInputError
 from nerm.estimators.regressor import NeutralRegressor
 from nerm.tables.reading import PART_CELLS, TextTable, table_of
-from nerm.tables.recipe import Recipe
+from nerm.tables.recipe import Guesses, Recipe
 from nerm.tables.roles import Role, TableTask
 from nerm.tables.saved_model import SavedModel
-from nerm.typing import Array, Floats, Ints, Matrix
+from nerm.typing import Array, Floats, Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,8 +85,8 @@ class TableModel:
         """Return the probability of each of `classes_`, (n, 2); only for losses that define one."""
         return np.asarray(self.estimator.predict_proba(self.recipe.transform(table_of(X))[0]))
 
-    def scores(self, table: TextTable) -> tuple[Floats, Ints]:
-        """Return the score f(x) of each row, (n,), and the number of guessed values per coding."""
+    def scores(self, table: TextTable) -> tuple[Floats, Guesses]:
+        """Return the score f(x) of each row, (n,), and the numbers of guessed values."""
         matrix, guessed = self.recipe.transform(table)
         step = 1 + PART_CELLS // max(1, len(getattr(self.estimator, "support_", ())))
         parts = [scores_of(self.estimator, matrix[i : i + step]) for i in range(0, len(table), step)]

@@ -274,12 +274,6 @@ def test_every_method(nerm, data, tmp_path):
     assert "CV2NB" in figure.read_text(encoding="utf-8")
 
 
-def test_a_table_beyond_the_memory_is_refused(nerm, data):
-    ran = nerm("fit", data, *ROLES, "--memory", 1e-5)
-    assert ran.code == 2
-    assert "must fit into 1e-05 GB of memory" in ran.err
-
-
 def test_version(nerm):
     import nerm as package
 
