@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.atoms import cvx as cp
-from nerm.atoms.formula import number
+from nerm.atoms.formula import number, require, tree_of, values_of
 from nerm.atoms.functions import NoRuleError
 from nerm.atoms.regularizer import Norms, Regularizer, Structure
 from nerm.errors import InvalidInputError
@@ -47,30 +47,21 @@ class CustomRegularizer(Regularizer):
 
     def check(self, d: int) -> None:
         """Raise an error if the expression is not a regularizer of d coefficients."""
-        from nerm.atoms.small_programs import Derived
-
-        what = f"'expression' of {self.label!r} must"
-        try:
-            made = Derived(self.expression, d)
-            convex, shape = made.h.is_convex(), made.h.shape
-        except Exception as error:
-            must = f"{what} map a cvxpy vector of length {d} to a cvxpy expression"
-            do = "Use cvxpy functions inside it, for instance lambda w: cp.norm1(w)"
-            raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
-        if not convex:
-            do = "Rewrite it with cvxpy's convex functions (cp.norm1, cp.sum_squares, cp.tv …)"
-            got = f"an expression of curvature {made.h.curvature}"
-            raise InvalidInputError(f"{what} be convex by cvxpy's rules", got, do)
-        if made.h.size != 1:
-            do = "Sum over it, or take a norm"
-            raise InvalidInputError(f"{what} be a single number", f"shape {shape}", do)
+        z = cp.Variable(d)
+        do = "Use cvxpy functions inside it, for instance lambda w: cp.norm1(w)"
+        tree = tree_of(self.expression, z, self.label, f"vector of length {d}", do)
+        do = "Rewrite it with cvxpy's convex functions (cp.norm1, cp.sum_squares, cp.tv …)"
+        got = f"an expression of curvature {tree.curvature}"
+        require(tree.is_convex(), self.label, "be convex by cvxpy's rules", got, do)
+        do = "Sum over it, or take a norm"
+        require(tree.size == 1, self.label, "be a single number", f"shape {tree.shape}", do)
         rng = np.random.default_rng(0)
         points = [np.zeros(d), *(size * rng.normal(size=d) for size in (1e-2, 1.0, 1.0, 1e2))]
-        values = np.array([made.value(w) for w in points])
-        if not (np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)).all():
-            must = f"{what} be 0 at w = 0 and nowhere negative or infinite"
-            got = f"{values[0]:g} at 0, and {values[1:].tolist()} at random points"
-            raise InvalidInputError(must, got, "Add or drop a constant")
+        values = np.concatenate([np.ravel(values_of(tree, z, w)) for w in points])
+        holds = (np.isfinite(values) & (values >= -1e-9) & (abs(values[0]) <= 1e-9)).all()
+        got = f"{values[0]:g} at 0, and {values[1:].tolist()} at random points"
+        must = "be 0 at w = 0 and nowhere negative or infinite"
+        require(holds, self.label, must, got, "Add or drop a constant")
 
     @property
     def text(self) -> str:  # type: ignore[override]
@@ -132,15 +123,19 @@ def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:
 
 
 class Terms(NamedTuple):
-    """G weighted norms or half squares, each of `size` consecutive rows of a linear map of w.
+    """Weighted norms or half squares, each of the same number of consecutive rows of a linear map of w.
 
     `order` is 2 or inf for a norm, and 0 for half the squared l2 norm.
     """
 
     order: float
-    size: int
     weights: Floats
     matrix: Any
+
+    @property
+    def kind(self) -> tuple[float, int]:
+        """The order and the number of rows of each norm."""
+        return self.order, self.matrix.shape[0] // len(self.weights)
 
 
 @lru_cache(maxsize=64)
@@ -153,22 +148,23 @@ def read(expression: Function, d: int) -> Structure | None:
     except NoRuleError:
         return None
     quadratic, norms = sp.csr_array((d, d)), list[Norms]()
-    for order, size in sorted({(t.order, t.size) for t in terms}):
-        same = [t for t in terms if (t.order, t.size) == (order, size)]
+    for order, size in sorted({t.kind for t in terms}):
+        same = [t for t in terms if t.kind == (order, size)]
         weights = np.concatenate([t.weights for t in same])
-        rows = np.arange(len(weights) * size).reshape(-1, size)[weights > 0].ravel()
-        matrix, weights = sp.vstack([t.matrix for t in same]).tocsr()[rows], weights[weights > 0]
+        matrix = sp.vstack([t.matrix for t in same]).tocsr()[np.repeat(weights > 0, size)]
+        weights = weights[weights > 0]
         if order == 0:
             quadratic = quadratic + matrix.T @ sp.diags_array(np.repeat(weights, size)) @ matrix
         elif len(weights):
-            norms.append(_plain(Norms(order, weights, np.arange(len(rows)).reshape(-1, size), matrix)))
-    mu = quadratic.diagonal().min(initial=np.inf)
+            groups = np.arange(matrix.shape[0]).reshape(-1, size)
+            norms.append(_plain(Norms(order, weights, groups, matrix)))
+    mu = float(quadratic.diagonal().min(initial=np.inf))
     if abs(quadratic - mu * sp.eye_array(d)).max() <= 1e-15 * mu:
-        found = Structure(float(mu), tuple(norms))
+        found = Structure(mu, tuple(norms))
     else:
         found = Structure(0.0, tuple(norms), quadratic)
-    w.value = np.random.default_rng(0).normal(size=d)
-    return found if np.isclose(found.value(w.value), float(tree.value), rtol=1e-9) else None
+    point = np.random.default_rng(0).normal(size=d)
+    return found if np.isclose(found.value(point), float(values_of(tree, w, point)), rtol=1e-9) else None
 
 
 def _plain(norms: Norms) -> Norms:
@@ -211,20 +207,13 @@ def _absolute_sum(node: Any, weights: Floats, w: Any) -> list[Terms]:
     return _sum(cp.sum(cp.abs(node.args[0]), node.axis) if node.args[0].is_affine() else node, weights, w)
 
 
-def _norm(node: Any, weights: Floats, w: Any, order: float) -> list[Terms]:
-    """Return norms of the whole argument, or along an axis of it."""
-    inner, axis = node.args[0], node.axis
-    if order not in (2, np.inf):
+def _lengths(inner: Any, weights: Floats, w: Any, order: float, axis: int | None = None) -> list[Terms]:
+    """Return one norm or half square per weight: of all entries in equal shares, or along an axis."""
+    if order not in (0, 2, np.inf):
         raise NoRuleError
     rows = np.arange(inner.size).reshape(inner.shape, order="F")
-    size = inner.size if axis is None else inner.shape[axis]
     rows = rows if axis is None else np.moveaxis(rows, axis, -1)
-    return [Terms(order, size, weights.ravel(), _linear(inner, w)[rows.ravel()])]
-
-
-def _entries(inner: Any, weights: Floats, w: Any, order: float = 2) -> list[Terms]:
-    """Return one term per entry of the argument, `|z|` or half of a square."""
-    return [Terms(order, 1, weights.ravel(order="F"), _linear(inner, w))]
+    return [Terms(order, weights.ravel(), _linear(inner, w)[rows.ravel()])]
 
 
 def _power(node: Any, weights: Floats, w: Any) -> list[Terms]:
@@ -232,7 +221,7 @@ def _power(node: Any, weights: Floats, w: Any) -> list[Terms]:
     if number(node.p) != 2:
         raise NoRuleError
     if inner.is_affine():
-        return _entries(inner, 2 * weights, w, 0)
+        return _lengths(inner, 2 * weights, w, 0)
     norms = _terms(inner, np.ones(inner.shape), w)  # the square of one Euclidean norm
     if len(norms) != 1 or len(norms[0].weights) != 1 or norms[0].order != 2:
         raise NoRuleError
@@ -252,7 +241,7 @@ def _form(node: Any, weights: Floats, w: Any) -> list[Terms]:
     P = node.args[1].value
     values, vectors = np.linalg.eigh(P.toarray() if sp.issparse(P) else P)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    return [Terms(0, len(root), 2 * weights.ravel(), sp.csr_array(root @ _linear(node.args[0], w)))]
+    return [Terms(0, 2 * weights.ravel(), sp.csr_array(root @ _linear(node.args[0], w)))]
 
 
 #: How the sum of the entries of each cvxpy atom, by the name of its class, makes norms and squares.
@@ -262,13 +251,11 @@ RULES: dict[str, Callable[[Any, Floats, Any], list[Terms]]] = {
     "mulexpression": _product,
     "divexpression": lambda node, weights, w: _terms(node.args[0], weights / node.args[1].value, w),
     "sum": _sum,
-    "abs": lambda node, weights, w: _entries(node.args[0], weights, w),
+    "abs": lambda node, weights, w: _lengths(node.args[0], weights, w, 2),
     "norm1": _absolute_sum,
-    "norm_inf": lambda node, weights, w: _norm(node, weights, w, np.inf),
-    "pnorm": lambda node, weights, w: _norm(node, weights, w, float(node.p)),
+    "norm_inf": lambda node, weights, w: _lengths(node.args[0], weights, w, np.inf, node.axis),
+    "pnorm": lambda node, weights, w: _lengths(node.args[0], weights, w, float(node.p), node.axis),
     "power": _power,
-    "quad_over_lin": lambda node, weights, w: _entries(
-        node.args[0], np.full(node.args[0].shape, 2 * weights / node.args[1].value), w, 0
-    ),
+    "quad_over_lin": lambda node, weights, w: _lengths(node.args[0], 2 * weights / node.args[1].value, w, 0),
     "quadform": _form,
 }

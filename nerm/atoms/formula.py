@@ -166,6 +166,17 @@ def require(holds: Any, label: str, must: str, got: str, do: str) -> None:
         raise InvalidInputError(f"'expression' of {label!r} must {must}", got, do)
 
 
+def tree_of(expression: Callable[[Any], Any], argument: Any, label: str, kind: str, do: str) -> Any:
+    """Return the cvxpy expression of an argument; raise an error if it is none."""
+    try:
+        tree = expression(argument)
+        _ = tree.is_convex(), tree.shape, tree.parameters()
+    except Exception as error:
+        must = f"'expression' of {label!r} must map a cvxpy {kind} to a cvxpy expression"
+        raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
+    return tree
+
+
 def derive(expression: Callable[[Any], Any], label: str) -> Function:
     """Return the function of a formula; raise an error unless it is elementwise, convex and finite.
 
@@ -175,19 +186,14 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
     import cvxpy as cp
 
     m = cp.Variable(len(POINTS))
-    try:
-        tree = expression(m)
-        convex, shape, others = tree.is_convex(), tree.shape, [*tree.variables(), *tree.parameters()]
-    except Exception as error:
-        must = f"'expression' of {label!r} must map a cvxpy expression to a cvxpy expression"
-        do = "Use cvxpy functions inside it, for instance lambda m: cp.pos(1 - m)"
-        raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
-    got = f"shape {shape} for an input of shape {m.shape}"
-    require(shape == m.shape, label, "work elementwise", got, "Do not sum inside it")
-    alone = all(other is m for other in others)
+    do = "Use cvxpy functions inside it, for instance lambda m: cp.pos(1 - m)"
+    tree = tree_of(expression, m, label, "expression", do)
+    got = f"shape {tree.shape} for an input of shape {m.shape}"
+    require(tree.shape == m.shape, label, "work elementwise", got, "Do not sum inside it")
+    alone = all(other is m for other in (*tree.variables(), *tree.parameters()))
     do = "Write numbers into the formula, and make one function for each of them"
     require(alone, label, "have no parameter and no other variable", f"{tree}"[:80], do)
-    values = _values(tree, m, POINTS)
+    values = values_of(tree, m, POINTS)
     usual, function, missing = np.abs(values) < 1e100, None, "this formula"
     try:
         found = read(tree, m)
@@ -197,11 +203,11 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
         missing = str(error) if isinstance(error, NoRuleError) else missing
     for k in (100, 155, 210) if function is None else ():
         same = np.allclose(
-            _values(tree, m, np.full(m.shape, POINTS[k])), values[k], rtol=1e-9, equal_nan=True
+            values_of(tree, m, np.full(m.shape, POINTS[k])), values[k], rtol=1e-9, equal_nan=True
         )
         do = "Use elementwise functions only"
         require(same, label, "work elementwise", "entries that depend on each other", do)
-    convex = function.is_convex if function and function.is_quadratic else convex
+    convex = function.is_convex if function and function.is_quadratic else tree.is_convex()
     got = f"an expression of curvature {tree.curvature}"
     do = "Use cvxpy's convex functions (cp.pos, cp.logistic …), or write two parts with dc_function"
     require(convex, label, "be convex by cvxpy's rules", got, do)
@@ -228,14 +234,14 @@ def evaluated(expression: Callable[[Any], Any], m: Floats) -> Floats:
     import cvxpy as cp
 
     x = cp.Variable(max(m.size, 1))
-    return _values(expression(x), x, np.resize(m, x.shape))[: m.size].reshape(m.shape)
+    return values_of(expression(x), x, np.resize(m, x.shape))[: m.size].reshape(m.shape)
 
 
 @np.errstate(all="ignore")
-def _values(tree: Any, x: Any, points: Floats) -> Floats:
-    """Return the values of an expression of x at these points; nan where it has none."""
-    x.value = points
-    return np.full(x.shape, np.nan) if tree.value is None else np.array(tree.value, dtype=float)
+def values_of(tree: Any, x: Any, point: Floats) -> Floats:
+    """Return the value of an expression of the variable x at a point; nan where it has none."""
+    x.value = point
+    return np.full(tree.shape, np.nan) if tree.value is None else np.array(tree.value, dtype=float)
 
 
 def _numeric(expression: Callable[[Any], Any]) -> Function:

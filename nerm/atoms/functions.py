@@ -325,13 +325,13 @@ class Function:
     def kinked(self) -> Bools:
         """A mask of the breakpoints at which the slope jumps, relative to the largest slope there, (K,)."""
         low, high = self.jumps
-        return np.asarray(high - low > KINK * self._steepest)
+        return np.asarray(high - low > self._jump(KINK))
 
-    @property
-    def _steepest(self) -> float:
-        """The largest finite slope at a breakpoint."""
-        slopes = np.abs(self.jumps)
-        return float(slopes[np.isfinite(slopes)].max(initial=0.0))
+    def _jump(self, relative: float) -> float:
+        """Return a multiple of the largest finite slope at a breakpoint, plus the rounding of slopes there."""
+        slopes, curve = np.abs(self.jumps), np.abs(self._coefficients[0]).max()
+        rounding = ROUNDING * curve * np.abs(self.breaks).max(initial=0.0)
+        return float(relative * slopes[np.isfinite(slopes)].max(initial=0.0) + rounding)
 
     @property
     def smoothness(self) -> float:
@@ -343,7 +343,7 @@ class Function:
         """Whether a piecewise quadratic function has no concave piece and no falling slope."""
         low, high = self.jumps
         curved = all(piece.curve >= 0 for piece in self.pieces)  # type: ignore[union-attr]
-        return curved and bool((high - low >= -SETTLED * self._steepest).all())
+        return curved and bool((high - low >= -self._jump(SETTLED)).all())
 
     # ---- what follows is for convex functions
 
