@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 from nerm.atoms import cvx as cp
+from nerm.atoms.formula import as_text
 from nerm.atoms.functions import Function
 from nerm.atoms.losses import HingePiece
 from nerm.atoms.margin import MarginFunction
@@ -17,13 +18,15 @@ from nerm.validation import as_finite, as_nonnegative
 
 @dataclass(frozen=True)
 class CustomMarginFunction(MarginFunction):
-    """A margin function made by `margin_function`.
+    """A margin function made by `margin_function`. It prints as this call, with the formula.
 
     Examples
     --------
     >>> import cvxpy as cp, numpy as np
     >>> from nerm import Logistic
     >>> mine = margin_function(lambda m: cp.logistic(-m), name="mine")
+    >>> mine
+    margin_function(logistic(-m), name='mine')
     >>> m, u = np.array([-2.0, 0.0, 3.0]), [-0.9, -0.5]
     >>> mine.facts.numeric, np.allclose(mine.value(m), Logistic().value(m))
     (False, True)
@@ -33,7 +36,11 @@ class CustomMarginFunction(MarginFunction):
 
     built_in = False
     label: str
-    cvxpy_expression: Callable[[Any], Any] = field(repr=False)
+    cvxpy_expression: Callable[[Any], Any]
+
+    def __repr__(self) -> str:
+        maker, x = ("residual_function", "r") if self.of_residual else ("margin_function", "m")
+        return f"{maker}({as_text(self.cvxpy_expression, cp.Variable(1, name=x))}, name={self.label!r})"
 
     def expression(self, m: Any) -> Any:
         """Return phi of a cvxpy expression.

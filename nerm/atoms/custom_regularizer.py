@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.atoms import cvx as cp
-from nerm.atoms.formula import number, require, tree_of, values_of
+from nerm.atoms.formula import as_text, number, require, tree_of, values_of
 from nerm.atoms.functions import NoRuleError
 from nerm.atoms.regularizer import Norms, Regularizer, Structure
 from nerm.errors import InvalidInputError
@@ -22,7 +23,7 @@ Function: TypeAlias = Callable[..., Any]
 
 @dataclass(frozen=True)
 class CustomRegularizer(Regularizer):
-    """A regularizer made by `regularizer`.
+    """A regularizer made by `regularizer`. It prints as this call, with the formula for 6 coefficients.
 
     Examples
     --------
@@ -35,7 +36,13 @@ class CustomRegularizer(Regularizer):
     """
 
     label: str
-    cvxpy_expression: Function = field(repr=False)
+    cvxpy_expression: Function
+
+    def __repr__(self) -> str:
+        with suppress(Exception):  # the expression does not accept 6 coefficients
+            text = as_text(self.cvxpy_expression, cp.Variable(6, name="w"))
+            return f"regularizer({text}, name={self.label!r})"
+        return f"regularizer(name={self.label!r})"
 
     def expression(self, w: Any) -> Any:
         """Return Omega of a cvxpy vector."""

@@ -6,6 +6,7 @@ atom how it acts on functions of m (`nerm.atoms.functions`). To support another 
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from functools import reduce
@@ -158,6 +159,13 @@ def read(expression: Any, variable: Any) -> Any:
     if rule is None:
         raise NoRuleError(f"cvxpy.{names[0]}")
     return rule(expression, *(read(argument, variable) for argument in expression.args))
+
+
+def as_text(expression: Callable[[Any], Any], x: Any) -> str:
+    """Return the expression of a cvxpy variable as text in the words of cvxpy: ``exp(1 - m) + m - 2``."""
+    text = re.sub(r"Promote\(([^()]*), \(\d+,\)\)", r"\1", str(expression(x)).replace(", None, False", ""))
+    text = re.sub(r"\.0\b", "", text).replace("+ -", "- ").replace("Approx", "").replace(" @ ", " * ")
+    return text.lower()
 
 
 def require(holds: Any, label: str, must: str, got: str, do: str) -> None:

@@ -328,7 +328,7 @@ class Function:
         return np.asarray(high - low > self._jump(KINK))
 
     def _jump(self, relative: float) -> float:
-        """Return a multiple of the largest finite slope at a breakpoint, plus the rounding of slopes there."""
+        """Return a multiple of the largest finite slope at a breakpoint, plus the rounding there."""
         slopes, curve = np.abs(self.jumps), np.abs(self._coefficients[0]).max()
         rounding = ROUNDING * curve * np.abs(self.breaks).max(initial=0.0)
         return float(relative * slopes[np.isfinite(slopes)].max(initial=0.0) + rounding)

@@ -150,7 +150,7 @@ class EpsilonInsensitive(ResidualFunction):
         return cp.pos(m - self.eps) + cp.pos(-m - self.eps)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CustomResidualFunction(ResidualFunction, CustomMarginFunction):
     """A residual function made by `residual_function`.
 

@@ -9,7 +9,6 @@ import time
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -30,12 +29,13 @@ QP = "quadratic programs: piecewise linear or quadratic losses, piecewise linear
 SOCP = "second-order cone programs: every atom but logistic and exponential"
 EXP = "every atom"
 
-INTERIOR, ROUGH = (1e-2, 1e-4), (1e-1, 1e-3)  # `Driven.tighten` of interior-point and first-order methods
+# `CvxpySolver.tighten` of interior-point and first-order methods
+INTERIOR, ROUGH = (1e-2, 1e-4), (1e-1, 1e-3)
 
 
-@dataclass(frozen=True)
-class Driven:
-    """The settings of a solver that is called through cvxpy.
+@dataclass(eq=False)
+class CvxpySolver(Solver):
+    """A solver that is called through cvxpy, with its settings.
 
     Option names are the solver's own. A name "a/b" means the entry "b" of the option "a", which is a dict.
 
@@ -61,6 +61,7 @@ class Driven:
 
     """
 
+    takes_constraints: ClassVar[bool] = True
     name: str
     package: str
     cones: str
@@ -71,6 +72,29 @@ class Driven:
     finest: float = 1e-12
     slower: float = np.inf
 
+    def __post_init__(self) -> None:
+        self.keeps_time, self.takes_every_atom = bool(self.clock), self.cones == EXP
+
+    def cost(self, shape: auto.Shape) -> float:
+        """Estimate the seconds of a solve."""
+        return auto.cone_program(shape, self.slower)
+
+    def requirements(self) -> str:
+        """Return a phrase that names the problems that this solver can solve."""
+        return self.cones
+
+    def why_unsupported(self, problem: Problem) -> str | None:
+        """Return None: only cvxpy can tell, when it compiles the problem, whether it is supported."""
+        return None
+
+    def open(self, problem: Problem) -> Session:
+        """Build the cvxpy model and return a session that solves it for different weights."""
+        return _CvxpySession(self, problem)
+
+    def accuracies(self, tol: float) -> tuple[float, ...]:
+        """Return the accuracies of the first and the second solve, each at least `finest`."""
+        return tuple(max(self.finest, fraction * tol) for fraction in self.tighten)
+
     def options(self, accuracy: float, deadline: float, given: dict[str, Any]) -> dict[str, Any]:
         """Return the solver's options for an accuracy and a deadline; options in `given` take precedence."""
         asked = {**dict.fromkeys(self.accuracy, max(accuracy, self.finest)), **self.fixed}
@@ -80,12 +104,10 @@ class Driven:
         for name, value in asked.items():
             outer, _, inner = name.rpartition("/")
             (options.setdefault(outer, {}) if outer else options)[inner] = value
-        return {**options, **{name: _over(options.get(name), value) for name, value in given.items()}}
-
-
-def _over(ours: Any, given: Any) -> Any:
-    """Return the given option; if both values are dicts, missing entries are filled in from `ours`."""
-    return {**ours, **given} if isinstance(ours, dict) and isinstance(given, dict) else given
+        for name, value in given.items():  # a dict is completed
+            both = isinstance(value, dict) and isinstance(options.get(name), dict)
+            options[name] = {**options[name], **value} if both else value
+        return options
 
 
 def _in(outer: str, *names: str) -> tuple[str, ...]:
@@ -93,7 +115,7 @@ def _in(outer: str, *names: str) -> tuple[str, ...]:
 
 
 _HIGHS = _in("highs_options", "primal_feasibility_tolerance", "dual_feasibility_tolerance")
-_EPS = ("eps_abs", "eps_rel")
+_EPS, _TOLS = ("eps_abs", "eps_rel"), ("abstol", "reltol")
 _PIQP = (*_EPS, "eps_duality_gap_abs", "eps_duality_gap_rel")
 _GAPS = ("tol_gap_abs", "tol_gap_rel", "tol_feas")
 _GUROBI = ("BarConvTol", "BarQCPConvTol", "FeasibilityTol", "OptimalityTol")
@@ -106,32 +128,32 @@ _CPLEX = _in(
 )
 _XPRESS = ("bargaptarget", "barprimalstop", "bardualstop", "feastol", "optimalitytol")
 
-_ITERATIONS, _STEPS = {"max_iter": 500}, {"max_iter": 50_000}
+_ITERATIONS, _CONE_STEPS, _STEPS = {"max_iter": 500}, {"max_iters": 500}, {"max_iter": 50_000}
 _POLISHED = {**_STEPS, "polishing": True}
 _CYCLES = {"highs_options/qp_iteration_limit": 20_000}  # its active-set method for QPs can cycle for ever
 _HIGHS_CLOCK = "highs_options/time_limit"
 _MOSEK_CLOCK = "mosek_params/MSK_DPAR_OPTIMIZER_MAX_TIME"
 
 DRIVEN = {
-    driven.name: driven
-    for driven in (
-        Driven("clarabel", "clarabel", EXP, _GAPS, "time_limit", _ITERATIONS, slower=1.0),
-        Driven("moreau", "moreau", EXP, _in("ipm_settings", *_GAPS), "time_limit", _ITERATIONS),
-        Driven("ecos", "ecos", EXP, ("abstol", "reltol", "feastol"), fixed={"max_iters": 500}, slower=3.0),
-        Driven("scs", "scs", EXP, _EPS, "time_limit_secs", {"max_iters": 50_000}, ROUGH),
-        Driven("osqp", "osqp", QP, _EPS, "time_limit", _POLISHED, ROUGH),
-        Driven("highs", "highspy", "linear and " + QP, _HIGHS, _HIGHS_CLOCK, _CYCLES, finest=1e-10),
-        Driven("piqp", "piqp", QP, _PIQP, fixed=_ITERATIONS),
-        Driven("daqp", "daqp", QP, ("primal_tol", "dual_tol")),
-        Driven("qpalm", "qpalm", QP, _EPS, "time_limit", _STEPS, ROUGH),
-        Driven("proxqp", "proxsuite", QP, _EPS, fixed=_STEPS, tighten=ROUGH),
-        Driven("qoco", "qoco", SOCP, ("abstol", "reltol"), fixed={"max_iters": 500}),
+    solver.name: solver
+    for solver in (
+        CvxpySolver("clarabel", "clarabel", EXP, _GAPS, "time_limit", _ITERATIONS, slower=1.0),
+        CvxpySolver("moreau", "moreau", EXP, _in("ipm_settings", *_GAPS), "time_limit", _ITERATIONS),
+        CvxpySolver("ecos", "ecos", EXP, (*_TOLS, "feastol"), "", _CONE_STEPS, slower=3.0),
+        CvxpySolver("scs", "scs", EXP, _EPS, "time_limit_secs", {"max_iters": 50_000}, ROUGH),
+        CvxpySolver("osqp", "osqp", QP, _EPS, "time_limit", _POLISHED, ROUGH),
+        CvxpySolver("highs", "highspy", "linear and " + QP, _HIGHS, _HIGHS_CLOCK, _CYCLES, finest=1e-10),
+        CvxpySolver("piqp", "piqp", QP, _PIQP, fixed=_ITERATIONS),
+        CvxpySolver("daqp", "daqp", QP, ("primal_tol", "dual_tol")),
+        CvxpySolver("qpalm", "qpalm", QP, _EPS, "time_limit", _STEPS, ROUGH),
+        CvxpySolver("proxqp", "proxsuite", QP, _EPS, fixed=_STEPS, tighten=ROUGH),
+        CvxpySolver("qoco", "qoco", SOCP, _TOLS, "", _CONE_STEPS),
         # Commercial solvers: some of their tolerances cannot be smaller than 1e-9.
-        Driven("mosek", "mosek", EXP, ("eps",), _MOSEK_CLOCK, {"accept_unknown": True}, finest=1e-9),
-        Driven("gurobi", "gurobipy", SOCP, _GUROBI, "TimeLimit", finest=1e-9),
-        Driven("cplex", "cplex", SOCP, _CPLEX, "cplex_params/timelimit", finest=1e-9),
-        Driven("xpress", "xpress", SOCP, _XPRESS, "timelimit", finest=1e-9),
-        Driven("copt", "coptpy", EXP, ("FeasTol", "DualTol"), "TimeLimit", finest=1e-9),
+        CvxpySolver("mosek", "mosek", EXP, ("eps",), _MOSEK_CLOCK, {"accept_unknown": True}, finest=1e-9),
+        CvxpySolver("gurobi", "gurobipy", SOCP, _GUROBI, "TimeLimit", finest=1e-9),
+        CvxpySolver("cplex", "cplex", SOCP, _CPLEX, "cplex_params/timelimit", finest=1e-9),
+        CvxpySolver("xpress", "xpress", SOCP, _XPRESS, "timelimit", finest=1e-9),
+        CvxpySolver("copt", "coptpy", EXP, ("FeasTol", "DualTol"), "TimeLimit", finest=1e-9),
     )
 }
 
@@ -154,7 +176,7 @@ def run(
     solver : str
         The name in lower case. A solver that is not in DRIVEN runs at its default accuracy.
     accuracy : float
-        The value of the solver's accuracy options (`Driven.accuracy`).
+        The value of the solver's accuracy options (`CvxpySolver.accuracy`).
     options : dict
         Further options of the solver. An unknown option raises an error.
     deadline : float
@@ -170,61 +192,24 @@ def run(
     """
     import cvxpy as cp
 
-    settings = DRIVEN.get(solver, Driven(solver, "", "")).options(accuracy, deadline, options)
+    settings = DRIVEN.get(solver, CvxpySolver(solver, "", "")).options(accuracy, deadline, options)
     with warnings.catch_warnings():
         # Hide cvxpy's warnings about inaccurate solutions: the certificate decides about the accuracy.
         warnings.filterwarnings("ignore", message=".*[Ss]olution may be inaccurate.*")
         warnings.filterwarnings("ignore", message=".*Converting .* to a CSC.*")
         try:
             problem.solve(solver=solver.upper(), warm_start=not afresh, **settings)
-        except cp.error.SolverError as error:
-            if options and "nrecognized" in str(error):
-                raise _bad_options(solver, options, error) from error
-            return f"error: {error}"
-        except (TypeError, AttributeError, KeyError, ValueError) as error:
+        except (cp.error.SolverError, TypeError, AttributeError, KeyError, ValueError) as error:
+            failed = isinstance(error, cp.error.SolverError)
             # This is how the interfaces of cvxpy report an option that the solver does not know.
-            if not options:
+            if options and ("nrecognized" in str(error) or not failed):
+                must = f"every option must be one of {solver}'s own"
+                got = f"{sorted(options)} ({error})"
+                raise InvalidInputError(must, got, "See that solver's settings") from error
+            if not failed:
                 raise
-            raise _bad_options(solver, options, error) from error
+            return f"error: {error}"
     return str(problem.status)
-
-
-def _bad_options(name: str, options: dict[str, Any], error: Exception) -> InvalidInputError:
-    return InvalidInputError(
-        f"every option must be one of {name}'s own",
-        f"{sorted(options)} ({error})",
-        "See that solver's settings",
-    )
-
-
-class CvxpySolver(Solver):
-    """A solver that is called through cvxpy, with the settings of its entry in `DRIVEN`."""
-
-    takes_constraints: ClassVar[bool] = True
-
-    def __init__(self, driven: Driven) -> None:
-        self.driven = driven
-        self.name = driven.name
-        self.package = driven.package
-        self.keeps_time = bool(driven.clock)
-        self.takes_every_atom = driven.cones == EXP
-        self.cost = partial(auto.cone_program, slower=driven.slower)  # type: ignore[method-assign]
-
-    def requirements(self) -> str:
-        """Return a phrase that names the problems that this solver can solve."""
-        return self.driven.cones
-
-    def why_unsupported(self, problem: Problem) -> str | None:
-        """Return None: only cvxpy can tell, when it compiles the problem, whether it is supported."""
-        return None
-
-    def open(self, problem: Problem) -> Session:
-        """Build the cvxpy model and return a session that solves it for different weights."""
-        return _CvxpySession(self, problem)
-
-    def accuracies(self, tol: float) -> tuple[float, ...]:
-        """Return the accuracies of the first and the second solve, each at least `Driven.finest`."""
-        return tuple(max(self.driven.finest, fraction * tol) for fraction in self.driven.tighten)
 
 
 class _CvxpySession(Session):
@@ -234,9 +219,9 @@ class _CvxpySession(Session):
         from nerm.cvxpy_backend.build import build
 
         started = time.perf_counter()
-        self.solver = solver
-        self.model = build(problem, near=True)
-        self.compiled, self.compilation = False, 0.0
+        self.solver, self.model = solver, build(problem, near=True)
+        self._compile()
+        self.compilation = self.model.problem.compilation_time
         self.inside: tuple[Floats, float] | None = None
         self.last: tuple[Problem, float] | None = None  # the previous problem solved, and 1 / its optimum
         self.unbilled = time.perf_counter() - started
@@ -248,12 +233,10 @@ class _CvxpySession(Session):
 
         If the same problem was just solved, its weights are scaled so that the optimum is about 1.
         """
-        model, name = self.model, self.solver.name.upper()
+        model = self.model
         # Solvers use absolute gaps for optima below 1: an unscaled optimum of 1e-8 would have no exact digit.
         scale = self.last[1] if self.last and self.last[0] is problem else 1.0
         model.set_weights(problem, scale)
-        if not self.compiled:
-            self._compile(name)
         build_seconds, self.unbilled = self.unbilled, 0.0
         if clock.is_up(deadline):
             return Answer(None, 0.0, claim="stopped: time is up", build_seconds=build_seconds, timed_out=True)
@@ -304,30 +287,25 @@ class _CvxpySession(Session):
         if not problem.violation(np.zeros(problem.hypothesis.size), 0.0):
             return None
         found = self._with_slack(problem, accuracy, deadline).hypothesis()
-        return (
-            found if found is None or problem.region is None else (problem.region.project(found[0]), found[1])
-        )
+        if found is None or problem.region is None:
+            return found
+        return problem.region.project(found[0]), found[1]
 
-    def _compile(self, name: str) -> None:
+    def _compile(self) -> None:
         """Compile the model for this solver; cvxpy stores the result.
 
         Raise `UnsupportedProblemError` if the solver does not support the problem.
         """
         import cvxpy as cp
 
-        started = time.perf_counter()
+        name = self.solver.name
         try:
-            self.model.problem.get_problem_data(name)
+            self.model.problem.get_problem_data(name.upper())
         except (cp.error.SolverError, cp.error.DCPError) as error:
-            name, taken = self.solver.name, self.solver.requirements()
-            must = f"solver {name!r} must be given a problem that it can take ({taken})"
+            must = f"solver {name!r} must be given a problem that it can take ({self.solver.cones})"
             got = f"one that needs more ({str(error).strip().splitlines()[0]})"
-            raise UnsupportedProblemError(
-                must, got, "Use 'clarabel', which takes every built-in atom"
-            ) from error
-        self.compiled = True
-        self.compilation = self.model.problem.compilation_time
-        self.unbilled += time.perf_counter() - started
+            do = "Use 'clarabel', which takes every built-in atom"
+            raise UnsupportedProblemError(must, got, do) from error
 
 
-SOLVERS = tuple(CvxpySolver(driven) for driven in DRIVEN.values())
+SOLVERS = tuple(DRIVEN.values())

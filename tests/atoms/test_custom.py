@@ -64,6 +64,22 @@ def test_the_curvature_is_derived():
     check_margin_function(atom)
 
 
+@pytest.mark.parametrize(
+    ("expression", "shown"),
+    [
+        (lambda m: cp.exp(1 - m) + m - 2, "exp(1 - m) + m - 2"),
+        (lambda m: cp.maximum(0, 1 - m, 2 * (0.2 - m)), "maximum(0, 1 - m, 2 * (0.2 - m))"),
+        (lambda m: cp.power(cp.pos(1 - m), 1.5), "power(maximum(1 - m, 0), 1.5)"),
+    ],
+)
+def test_a_function_prints_as_its_formula(expression, shown):
+    own = nerm.margin_function(expression, name="own")
+    assert repr(own) == f"margin_function({shown}, name='own')"
+    assert repr(nerm.Hinge() + 0.5 * own) == f"Hinge() + 0.5 * {own!r}"
+    residual = nerm.residual_function(lambda r: cp.abs(r), name="mine")
+    assert repr(residual) == "residual_function(abs(r), name='mine')"
+
+
 def test_unbounded_below_is_a_surrogate_only():
     atom = nerm.margin_function(lambda m: cp.maximum(-m, -2 * m), name="slope")
     assert atom.facts.surrogate_only

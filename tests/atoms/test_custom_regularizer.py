@@ -198,7 +198,8 @@ def test_it_is_a_value():
     first, second = nerm.regularizer(expression, name="tv"), nerm.regularizer(expression, name="tv")
     assert first == second
     assert len({first, second}) == 1
-    assert repr(first) == "CustomRegularizer(label='tv')"
+    assert repr(first) == "regularizer(norm1(w[1:6] - (w[0:5])), name='tv')"
+    assert repr(nerm.regularizer(nuclear, name="nuclear")) == "regularizer(name='nuclear')"  # not of 6
     assert str(0.1 * first) == "minimise 0.1 tv(w)"
     assert r"\operatorname{tv}(w)" in (0.1 * first)._repr_latex_()
     assert nerm.Regularizer in type(first).__mro__
