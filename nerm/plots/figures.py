@@ -444,7 +444,7 @@ def frontier(curves: Any, models: Mapping[str, Any] | None = None, ax: Any = Non
         placed = curves.place(model)
         ax.plot(placed.neutrality, placed.risk, **style(k + 2) | {"linestyle": ""}, label=name)
     ax.set(xlabel="relaxed neutrality risk C", ylabel="regularised risk")
-    ax.legend(fontsize="small")
+    finish(ax)
     return ax
 
 
