@@ -130,7 +130,13 @@ def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats)
     def missing(scores: Floats) -> Floats:
         return c - weighted_duals(problem, multipliers_at(problem.blocks, scores), thetas)
 
-    low, high = _sign_change(missing, len(c))
+    return multipliers_between(problem, c, thetas, *_sign_change(missing, len(c)))
+
+
+def multipliers_between(
+    problem: Problem, c: Floats, thetas: Floats, low: Floats, high: Floats
+) -> Multipliers:
+    """Return the combination of the multipliers at two scores of each row that has the weighted duals c."""
     rows_low, rows_high = multipliers_at(problem.blocks, low), multipliers_at(problem.blocks, high)
     c_low, c_high = (weighted_duals(problem, rows, thetas) for rows in (rows_low, rows_high))
     span = c_low - c_high

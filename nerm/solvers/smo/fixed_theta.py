@@ -42,14 +42,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nerm.certify.multipliers import Multipliers, multipliers_at
+from nerm.certify.multipliers import Multipliers, multipliers_between
 from nerm.model.blocks import EPS, scaled_weights, term_weights, two_sided
 from nerm.model.problem import Problem
 from nerm.solvers.linalg.compiled import compiled
 from nerm.typing import Floats
 
 TINY = float(np.finfo(float).tiny)
-HUGE = float(np.finfo(float).max) ** 0.5
 SMALLEST_TARGET = float(np.finfo(float).tiny) ** 0.5  # squares of bend / target overflow for smaller targets
 
 
@@ -57,9 +56,9 @@ class Segments:
     """The segments of every h_i at fixed theta, for J blocks and n rows.
 
     At the score f, block j contributes x_ji(f) = W t (bend - t f) / q to the level a_i, clipped to W t times
-    its domain. As f falls, x_ji grows between two scores, its start and its end; both are bend / t if q = 0.
-    These scores of all blocks and the score 0, in decreasing order, are the P = 2J + 1 points of a row. Every
-    x_ji is linear in a_i between two points.
+    its domain. As f falls, x_ji grows between two scores, its start and its end; both are
+    bend / t if q = 0.
+    These scores of all blocks and the score 0, in decreasing order, are the P = 2J + 1 points of a row.
 
     Attributes
     ----------
@@ -74,22 +73,20 @@ class Segments:
     """
 
     def __init__(self, problem: Problem, theta: float) -> None:
-        self._blocks = problem.blocks
+        blocks = problem.blocks
         self.theta = theta
         self.thetas = np.full(len(two_sided(problem)), theta)
-        self._weights = np.stack(scaled_weights(problem, self.thetas))
-        targets = np.stack([block.targets for block in self._blocks])
-        t = self._targets = np.where(np.abs(targets) < SMALLEST_TARGET, 0.0, targets)
-        self._domains = np.array([block.domain for block in self._blocks])[:, :, None]
-        bends, self._q = np.array([block.atom.facts.quadratic for block in self._blocks]).T[:, :, None]
-        self._bends = bends + np.stack([block.offsets for block in self._blocks])
-        low, high = self._domains[:, 0], self._domains[:, 1]
-        self._rates = self._weights * t  # the change of a_i per unit of each multiplier
+        targets = np.stack([block.targets for block in blocks])
+        t = np.where(np.abs(targets) < SMALLEST_TARGET, 0.0, targets)
+        low, high = np.array([block.domain for block in blocks]).T[:, :, None]
+        bends, q = np.array([block.atom.facts.quadratic for block in blocks]).T[:, :, None]
+        bends = bends + np.stack([block.offsets for block in blocks])
+        rates = np.stack(scaled_weights(problem, self.thetas)) * t  # change of a_i per unit of a multiplier
         count, n = t.shape
         ends, scores = np.zeros((2, count, 2, n))  # the contribution and the score at start and end
         for k, at in enumerate((np.where(t > 0, low, high), np.where(t > 0, high, low))):
-            np.multiply(self._rates, at, out=ends[:, k], where=self._rates != 0)
-            margin = self._bends - np.multiply(self._q, at, out=np.zeros_like(t), where=self._q > 0)
+            np.multiply(rates, at, out=ends[:, k], where=rates != 0)
+            margin = bends - np.multiply(q, at, out=np.zeros_like(t), where=q > 0)
             np.divide(margin, t, out=scores[:, k], where=t != 0)
         scores = np.vstack([scores.reshape(-1, n), np.zeros((1, n))])
         order = np.argsort(-scores, axis=0, kind="stable")
@@ -98,14 +95,15 @@ class Segments:
         numbers, (start, end) = np.arange(len(order))[:, None], np.swapaxes(place, 0, 1)[:, :, None]
         inside = (start < numbers) & (numbers < end)
         x = np.where(numbers <= start, ends[:, :1], ends[:, 1:])
-        x = np.where(inside, self._contributions(np.where(inside.any(axis=0), points, 0.0)), x)
+        with np.errstate(over="ignore", invalid="ignore"):  # some points are infinite
+            beta = (bends[:, None] - t[:, None] * points) / np.maximum(q, TINY)[:, None]
+            between = rates[:, None] * np.clip(beta, low[:, None], high[:, None])
+        x = np.where(inside, np.where(rates[:, None] == 0, 0.0, between), x)
         levels = np.maximum.accumulate(x.sum(axis=0), axis=0)
         active = (start < numbers[1:]) & (numbers[:-1] < end)
-        jumps = active & (self._q == 0)[:, None]
-        square = self._rates * t
-        density = np.divide(square, self._q, out=np.zeros_like(t), where=self._q > 0)[:, None] * active
-        density *= ~jumps.any(axis=0)
-        total = density.sum(axis=0)
+        jumps = (active & (q == 0)[:, None]).any(axis=0)
+        density = np.divide(rates * t, q, out=np.zeros_like(t), where=q > 0)[:, None] * active
+        total = np.where(jumps, 0.0, density.sum(axis=0))
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         left = np.isfinite(levels[:-1])
         self.breaks = np.ascontiguousarray(levels.T)
@@ -115,95 +113,29 @@ class Segments:
         self.slopes = pad(
             np.where(left, points[:-1], points[1:]).T, constant_values=((0, 0), (np.inf, -np.inf))
         )
-        # On segment k the contribution of block j is _bases + _parts * (a - anchor), (J, P - 1, n).
-        self._bases = np.where(left, x[:, :-1], x[:, 1:])
-        self._parts = density * inverse + jumps
 
-    def _contributions(self, scores: Floats) -> Floats:
-        """Return x_ji at the scores, (J, ..., n); at a jump, one of the possible values."""
-        shape = len(self._q), *(1,) * (scores.ndim - 1), -1
-        t, bends, q, low, high, rates = (
-            part.reshape(shape)
-            for part in (self._targets, self._bends, self._q, *np.swapaxes(self._domains, 0, 1), self._rates)
-        )
-        with np.errstate(over="ignore", invalid="ignore"):
-            beta = np.clip((bends - t * scores) / np.maximum(q, TINY), low, high)
-            return np.where(rates == 0, 0.0, rates * beta)
+    @property
+    def can_balance(self) -> bool:
+        """Whether some levels within their bounds have sum 0: not at every theta for the identity."""
+        return bool(self.breaks[:, 0].sum() <= 0 <= self.breaks[:, -1].sum())
 
-    def multipliers(self, a: Floats, scores: Floats) -> Multipliers:
-        """Return the multipliers that attain the maximum in every h_i(a_i).
+    def feasible(self, a: Floats) -> Floats:
+        """Return levels within their bounds and with sum 0, near the levels a, (n,).
 
-        A multiplier whose target or weight is 0 does not change a; it is computed from the row's score
-        (`nerm.certify.multipliers.multipliers_at`).
+        The levels are clipped, then moved in proportion to their distances: towards 0, and if that is not
+        enough, towards their bounds. Levels within rounding of a break are set to it.
         """
-        k = (self.breaks[:, 1:-1] < a[:, None]).sum(axis=1)
-        rows = np.arange(len(a))
-        x = self._bases[:, k, rows] + self._parts[:, k, rows] * (a - self.anchors[rows, 1 + k])
-        idle = multipliers_at(self._blocks, scores)
-        found = np.divide(x, self._rates, out=idle, where=self._rates != 0)
-        return Multipliers(np.clip(found, self._domains[:, 0], self._domains[:, 1]), self.thetas)
-
-    def gain(self, multipliers: Multipliers) -> float:
-        """Return sum_i h_i(a_i), given the multipliers beta that attain it.
-
-        Each term is -psi*(-beta) = bend * beta - (q/2) beta^2, times its weight.
-        """
-        beta = multipliers.rows
-        return float(np.sum(self._weights * beta * (self._bends - 0.5 * self._q * beta)))
-
-    def balanced(self, a: Floats, scores: Floats) -> Floats:
-        """Return levels, (n,), within their bounds and with sum 0, near the levels a.
-
-        They have the least cost for these scores, (n,): if a_i changes, the dual changes at the rate slope of
-        h_i minus score. If the sum is positive, levels decrease to those at the scores raised by some z;
-        else they increase to those at the scores lowered by z. Bisection finds z. Rows that jump at z move in
-        their order.
-        """
-        a = np.clip(a, self.breaks[:, 0], self.breaks[:, -1])
-        excess = float(a.sum())
-        if excess == 0:
-            return np.asarray(a)
-        sign, nearer = (1.0, np.minimum) if excess > 0 else (-1.0, np.maximum)
-
-        def moved(z: float) -> Floats:
-            return nearer(a, self._contributions(scores + sign * z).sum(axis=0))
-
-        low, high = -1.0, 1.0
-        while sign * moved(high).sum() > 0 and high < HUGE:
-            high *= 2
-        while sign * moved(low).sum() <= 0 and low > -HUGE:
-            low *= 2
-        while high - low > EPS * max(abs(low), abs(high)):
-            middle = low + (high - low) / 2
-            low, high = (middle, high) if sign * moved(middle).sum() > 0 else (low, middle)
-        near = moved(low)
-        room = np.abs(near - moved(high))
-        return np.asarray(near - sign * np.clip(abs(near.sum()) - (np.cumsum(room) - room), 0.0, room))
-
-
-def theta_range(problem: Problem) -> tuple[float, float]:
-    """Return the ends of the interval of thetas for which some feasible a has sum 0.
-
-    This is [0, 1] if 0 is a feasible multiplier of both sides. It is not for the identity: the two sides then
-    contribute a fixed amount proportional to `|2 theta - 1|` to a, which the risk must balance. At theta =
-    1/2 this amount is 0, so 1/2 is always in the interval.
-    """
-    if all(block.domain[0] <= 0 <= block.domain[1] for block in problem.blocks if block.side):
-        return 0.0, 1.0
-
-    def sums(theta: float) -> Floats:
-        breaks = Segments(problem, theta).breaks
-        return np.array([-breaks[:, 0].sum(), breaks[:, -1].sum()])  # both are >= 0 if sum a = 0 is possible
-
-    inside = sums(0.5)
-    ends = list[float]()
-    for theta in (0.0, 1.0):
-        outside = sums(theta)
-        short = outside < 0
-        finite = np.minimum(inside[short], HUGE)  # if infinite, all thetas but the end are in the interval
-        shares = np.minimum(finite / (finite - outside[short]), 1 - EPS)
-        ends.append(0.5 + float(shares.min(initial=1.0)) * (theta - 0.5))
-    return ends[0], ends[1]
+        low, high = self.breaks[:, 0], self.breaks[:, -1]
+        a, least = np.clip(a, low, high), np.clip(0.0, low, high)
+        for bottom, top in ((least, least), (low, high)):
+            excess = float(a.sum())
+            goal = np.clip(bottom if excess > 0 else top, a - abs(excess), a + abs(excess))
+            room = np.maximum(a - goal, 0.0) if excess > 0 else np.minimum(a - goal, 0.0)
+            a = a - min(1.0, excess / (room.sum() or 1.0)) * room
+        places = np.abs(self.breaks - a[:, None]).argmin(axis=1)[:, None]
+        nearest = np.take_along_axis(self.breaks, places, axis=1)[:, 0]
+        snap = 16 * EPS * np.abs(np.where(np.isfinite(self.breaks), self.breaks, 0.0)).max(axis=1)
+        return np.where(np.abs(a - nearest) <= snap, nearest, a)
 
 
 BATCH = 1000  # the duality gap and the clock are checked after this many pair steps, or after n if larger
@@ -368,7 +300,7 @@ class FixedTheta:
     gram
         The Gram matrix K, (n, n).
     a
-        Levels to start from, (n,); they are clipped to their bounds.
+        Levels to start from, (n,), before `Segments.feasible`.
     G
         K a / lambda, (n,), if it is known.
     """
@@ -379,15 +311,10 @@ class FixedTheta:
         self.problem, self.segments, self.gram = problem, segments, gram
         self.theta = segments.theta
         self.lam = problem.divisor * sum(weight for weight, _ in problem.regularizers)
-        breaks = self.segments.breaks
-        nearest = np.take_along_axis(breaks, np.abs(breaks - a[:, None]).argmin(axis=1)[:, None], axis=1)[
-            :, 0
-        ]
-        snap = 16 * EPS * np.abs(np.where(np.isfinite(breaks), breaks, 0.0)).max(axis=1)
-        a = np.where(np.abs(a - nearest) <= snap, nearest, np.clip(a, breaks[:, 0], breaks[:, -1]))
+        a = segments.feasible(a)
         G = gram @ a / self.lam if G is None else G.copy()
         rise, fall, rise_rate, fall_rate = np.empty((4, len(a)))
-        parts = breaks, self.segments.anchors, self.segments.slopes, self.segments.rates
+        parts = segments.breaks, segments.anchors, segments.slopes, segments.rates
         self.at = Levels(a, G, rise, fall, rise_rate, fall_rate, *parts)
         set_all_slopes(self.at)
 
@@ -404,51 +331,57 @@ class FixedTheta:
         m, M = self.optimal_intercepts()
         return m - M
 
-    def best_intercept(self, b: float) -> float:
-        """Return b or another intercept, whichever has the smaller objective.
-
-        The other intercept is the one in [m, M] at which C+ = C-, if there is one.
-        """
-        pairs = zip(term_weights(self.problem), self.problem.blocks, strict=True)
-        sides = [(block.side * factor, block) for factor, block in pairs if block.side]
-
-        def difference(b: float) -> float:
-            return sum(factor * block.total(self.at.G + b) for factor, block in sides)
-
-        ends = self.optimal_intercepts()
-        if not (np.isfinite(ends).all() and difference(ends[0]) * difference(ends[1]) < 0):
-            return b
-        from scipy.optimize import brentq  # takes long to import
-
-        other = float(brentq(difference, *ends, xtol=TINY, rtol=EPS**0.5))
-        return min(b, other, key=lambda at: _larger(self._totals(at)))
-
     def standing(self) -> Standing:
         """Return the current values.
 
-        The primal value is taken at the better of two intercepts (`best_intercept`); the inner gap and the
-        slope are taken at the midpoint of [m, M].
+        h_i(a_i) is the sum of the atoms at a score that attains it, plus a_i times the score. The inner gap
+        and the slope are taken at the midpoint of [m, M]; the primal value too, unless most of the gap is due
+        to C+ - C-. Then the intercept between m and M at which C+ = C- is tried.
         """
-        at, theta = self.at, self.theta
         ends = [end for end in self.optimal_intercepts() if np.isfinite(end)]
-        middle = sum(ends) / len(ends) if ends else 0.0
-        b = self.best_intercept(middle)
-        alone, plus, minus = self._totals(middle)
-        half_norm = 0.5 * float(at.a @ at.G)
-        primal = _larger(self._totals(b)) + half_norm
-        dual = self.segments.gain(self.segments.multipliers(at.a, at.G + b)) - half_norm
-        mixed = alone + theta * plus + (1 - theta) * minus
-        return Standing(b, primal, dual, mixed + half_norm - dual, plus - minus)
+        b = sum(ends) / len(ends) if ends else 0.0
+        half_norm = 0.5 * float(self.at.a @ self.at.G)
+        attained = self._attained()
+        dual = self._totals(attained)[0] + float(self.at.a @ attained) - half_norm
+        mixed, slope = self._totals(self.at.G + b)
+        inner = mixed + half_norm - dual
+        rest = slope * (1 - self.theta if slope > 0 else -self.theta)  # max(C+, C-) instead of the mixture
+        if rest > inner and len(ends) == 2 and self._lead(ends[0]) * self._lead(ends[1]) < 0:
+            from scipy.optimize import brentq  # takes long to import
 
-    def _totals(self, intercept: float) -> tuple[float, float, float]:
-        """Return three weighted sums at this intercept, times the problem's divisor.
+            other = float(brentq(self._lead, *ends, rtol=EPS**0.5))
+            primal = self._totals(self.at.G + other)[0] + half_norm
+            if primal < mixed + rest + half_norm:
+                return Standing(other, primal, dual, inner, slope)
+        return Standing(b, mixed + rest + half_norm, dual, inner, slope)
 
-        They are the sum of the blocks that are whole terms, the sum of C+, and the sum of C-.
-        """
-        sums = {0: 0.0, 1: 0.0, -1: 0.0}
+    def _lead(self, intercept: float) -> float:
+        """Return the weighted C+ - C- at this intercept."""
+        return self._totals(self.at.G + intercept)[1]
+
+    def _attained(self) -> Floats:
+        """Return scores that attain h_i(a_i): between its slopes to the right and to the left of a_i."""
+        rise, fall = self.at.rise, self.at.fall
+        with np.errstate(invalid="ignore"):  # both are infinite in a row with one level only
+            low = np.where(np.isfinite(rise), rise, fall - 1 - np.abs(fall))
+            high = np.where(np.isfinite(fall), fall, rise + 1 + np.abs(rise))
+        return np.nan_to_num(0.5 * (low + high))
+
+    def multipliers(self) -> Multipliers:
+        """Return multipliers that attain h_i(a_i); at a kink they are combined from both sides of it."""
+        scores = self._attained()
+        width = 16 * EPS * (1 + np.abs(scores))
+        around = scores - width, scores + width
+        return multipliers_between(self.problem, self.at.a, self.segments.thetas, *around)
+
+    def _totals(self, scores: Floats) -> tuple[float, float]:
+        """Return the blocks at these scores, mixed by theta, and the weighted C+ - C-, times the divisor."""
+        mixed = lead = 0.0
         for factor, block in zip(term_weights(self.problem), self.problem.blocks, strict=True):
-            sums[block.side] += factor * block.total(self.at.G + intercept)
-        return sums[0], sums[1], sums[-1]
+            total = factor * block.total(scores)
+            mixed += total * (1.0, self.theta, 1 - self.theta)[block.side]
+            lead += block.side * total
+        return mixed, lead
 
     def advance(self, steps: int) -> int:
         """Take pair steps until the violation m - M is a tenth of its present value.
@@ -457,8 +390,3 @@ class FixedTheta:
         """
         epsilon = max(self.violation / 10, 16 * EPS * (1.0 + float(np.abs(self.at.G).max())))
         return int(run(self.at, self.gram, self.lam, epsilon, min(steps, max(BATCH, len(self.at.a)))))
-
-
-def _larger(totals: tuple[float, float, float]) -> float:
-    alone, plus, minus = totals
-    return alone + max(plus, minus)

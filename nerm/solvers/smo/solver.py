@@ -1,17 +1,17 @@
 """The SMO as a solver.
 
-A session keeps the Gram matrix and the multipliers of the previous solve.
+A session keeps the Gram matrix, and theta and the levels of the previous solve.
 """
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from nerm.atoms.regularizer import SquaredL2
-from nerm.certify.multipliers import Multipliers
 from nerm.certify.solution import Answer
 from nerm.model.blocks import two_sided, value_at_zero
 from nerm.model.hypothesis import GRAM_LIMIT, KernelHypothesis
@@ -19,7 +19,6 @@ from nerm.model.kernels import Linear
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session, check_options
-from nerm.typing import Floats
 from nerm.validation import as_positive
 
 
@@ -80,23 +79,32 @@ class SMOSession(Session):
             self._gram = np.ascontiguousarray(hypothesis.gram)
         else:
             self._gram = Linear()(hypothesis.X, hypothesis.X)
-        self._last: tuple[Multipliers, Floats] | None = None
+        self._last = 0.5, np.zeros(hypothesis.n)  # theta and the levels
 
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
         """Solve one problem to this relative gap, started from the previous solution."""
-        from nerm.solvers.smo.theta_search import solve  # compiled code takes long to load
+        from nerm.solvers.smo.theta_search import TIME_IS_UP, ThetaSearch  # compiled code takes long to load
 
         check_options("smo", options, ("max_iter",))
-        limit = int(as_positive(options["max_iter"], "max_iter")) if options else None
-        answer = solve(
-            problem, self._gram, 0.9 * accuracy, start=self._last, max_iter=limit, deadline=deadline
+        started = time.perf_counter()
+        most = max(1_000_000, 200 * problem.hypothesis.n)
+        most = int(as_positive(options.get("max_iter", most), "max_iter"))
+        search = ThetaSearch(problem, self._gram, 0.9 * accuracy, most, deadline)
+        state, claim = search.run(*self._last)
+        a = state.at.a
+        self._last = state.theta, a
+        return Answer(
+            coef=problem.hypothesis.adjoint(a / state.lam),
+            intercept=state.standing().intercept,
+            multipliers=state.multipliers(),
+            claim=claim,
+            iterations=search.iterations,
+            solve_seconds=time.perf_counter() - started,
+            details={"outer_iterations": search.outer},
+            timed_out=claim == TIME_IS_UP,
         )
-        assert answer.coef is not None
-        assert answer.multipliers is not None
-        self._last = answer.multipliers, problem.hypothesis.scores(answer.coef, answer.intercept)
-        return answer
 
 
 SOLVERS = (SMO(),)

@@ -13,18 +13,15 @@ says, but only within the distance `e / |slope|` of theta, called the doubt of t
 wider than the doubt of one end, pair steps continue at that end.
 """
 
-import time
 from typing import NamedTuple
 
 import numpy as np
 
-from nerm.certify.multipliers import Multipliers, multipliers_at
-from nerm.certify.solution import Answer
-from nerm.model.blocks import EPS, two_sided, weighted_duals
+from nerm.model.blocks import EPS
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.rootfind import Bracket
-from nerm.solvers.smo.fixed_theta import FixedTheta, Segments, Standing, theta_range
+from nerm.solvers.smo.fixed_theta import FixedTheta, Segments, Standing
 from nerm.typing import Floats
 
 INNER_SHARE = 0.1  # pair steps stop at this share of the whole gap, or of the tolerance
@@ -72,14 +69,12 @@ class ThetaSearch:
         self.share = INNER_SHARE
         self.iterations = self.outer = 0
 
-    def run(self, start: Multipliers, scores: Floats) -> tuple[FixedTheta, str]:
-        """Search from these multipliers and scores, (n,).
+    def run(self, theta: float, a: Floats) -> tuple[FixedTheta, str]:
+        """Search from this theta and these levels, (n,).
 
         Return the best state and a sentence about it.
         """
-        first, last = theta_range(self.problem)
-        theta = float(start.thetas[0]) if len(start.thetas) else 0.5
-        state = self._moved(min(max(theta, first), last), start, scores)
+        state = self._moved(theta, a)
         bracket = Bracket()  # the dual increases at the low end and decreases at the high end
         ends = dict[int, _End]()  # key 1: the low end; key -1: the high end
         best, smallest = state, np.inf
@@ -98,7 +93,7 @@ class ThetaSearch:
             bracket.add(state.theta, standing.slope)
             exact = standing.inner_gap <= INNER_SHARE * self.tol * abs(standing.primal)
             ends[side] = _End(state, 0.0 if exact else standing.inner_gap / abs(standing.slope or 1.0))
-            end = last if side > 0 else first
+            end = 1.0 if side > 0 else 0.0
             width = bracket.high - bracket.low
             if state.theta == end or width <= 2 * EPS or self.share < EPS:
                 return best, "not converged: no further progress in floating point"
@@ -110,8 +105,7 @@ class ThetaSearch:
             elif bracket.is_closed:
                 state = self._between(ends[1].state, ends[-1].state, bracket.share())
             else:
-                scores = state.at.G
-                state = self._moved(end, state.segments.multipliers(state.at.a, scores), scores)
+                state = self._moved(end, state.at.a, state.theta)
 
     def _solve(self, state: FixedTheta) -> Standing:
         """Take pair steps until the inner gap is small beside the gap or the tolerance.
@@ -131,14 +125,15 @@ class ThetaSearch:
             if done == 0 or clock.is_up(self.deadline):
                 return state.standing()
 
-    def _moved(self, theta: float, multipliers: Multipliers, scores: Floats) -> FixedTheta:
-        """Return the state at `theta` with the levels of these multipliers.
+    def _moved(self, theta: float, a: Floats, back: float = 0.5) -> FixedTheta:
+        """Return the state at `theta` with levels near a, (n,).
 
-        The levels are corrected to sum 0, at the least cost for these scores (`Segments.balanced`).
+        If no levels have sum 0 there, go half of the way back, to a theta where some have.
         """
-        a = weighted_duals(self.problem, multipliers.rows, np.full(len(multipliers.thetas), theta))
         segments = Segments(self.problem, theta)
-        return FixedTheta(self.problem, segments, self.gram, segments.balanced(a, scores))
+        if not segments.can_balance and theta != back:
+            return self._moved((theta + back) / 2, a, back)
+        return FixedTheta(self.problem, segments, self.gram, a)
 
     def _between(self, low: FixedTheta, high: FixedTheta, share: float) -> FixedTheta:
         """Return the state with theta, levels and scores interpolated between two states.
@@ -149,65 +144,3 @@ class ThetaSearch:
         a = (1 - share) * low.at.a + share * high.at.a
         G = (1 - share) * low.at.G + share * high.at.G
         return FixedTheta(self.problem, Segments(self.problem, theta), self.gram, a, G)
-
-
-def solve(
-    problem: Problem,
-    gram: Floats,
-    tol: float,
-    *,
-    start: tuple[Multipliers, Floats] | None = None,
-    max_iter: int | None = None,
-    deadline: float = clock.NEVER,
-) -> Answer:
-    """Solve the dual by pair steps until the true relative gap is at most `tol`.
-
-    Parameters
-    ----------
-    problem : Problem
-        With squared l2, a free intercept, at most one two-sided term, and atoms that have `facts.quadratic`.
-    gram : (n, n) array
-        The Gram matrix K.
-    tol : float
-        The relative duality gap to reach.
-    start : (Multipliers, array), optional
-        Multipliers and scores, (n,), of the solution of an adjacent problem.
-    max_iter : int, optional
-        Limit on the number of pair steps; by default the larger of a million and 200 n.
-    deadline : float
-        When to stop (`nerm.solvers.clock`).
-
-    Returns
-    -------
-    Answer
-        Coefficients, intercept, multipliers and a sentence about the result.
-
-    """
-    started = time.perf_counter()
-    n = problem.hypothesis.n
-    most = max(1_000_000, 200 * n) if max_iter is None else max_iter
-    search = ThetaSearch(problem, gram, tol, most, deadline)
-    state, claim = search.run(*(start or (_cold(problem), np.zeros(n))))
-    b = state.standing().intercept
-    return Answer(
-        coef=problem.hypothesis.adjoint(state.at.a / state.lam),
-        intercept=b,
-        multipliers=state.segments.multipliers(state.at.a, state.at.G + b),
-        claim=claim,
-        iterations=search.iterations,
-        solve_seconds=time.perf_counter() - started,
-        details={"outer_iterations": search.outer},
-        timed_out=claim == TIME_IS_UP,
-    )
-
-
-def _cold(problem: Problem) -> Multipliers:
-    """Return the multipliers of a cold start, with theta = 1/2.
-
-    They belong to score 0 for the neutrality term, and are as close to 0 as possible for the risks.
-    """
-    rows = multipliers_at(problem.blocks, np.zeros(problem.hypothesis.n))
-    for row, block in zip(rows, problem.blocks, strict=True):
-        if block.side == 0:
-            row[:] = np.clip(0.0, *block.domain)
-    return Multipliers(rows, np.full(len(two_sided(problem)), 0.5))

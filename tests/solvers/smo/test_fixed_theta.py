@@ -29,12 +29,12 @@ def solved(problem, theta):
 @pytest.mark.long
 def test_standing_is_the_formula(problem):
     rng = np.random.default_rng(0)
-    a = Segments(problem, 0.3).balanced(rng.normal(size=40), np.zeros(40))
+    a = Segments(problem, 0.3).feasible(rng.normal(size=40))
     state = FixedTheta(problem, Segments(problem, 0.3), GRAM, a)
     np.testing.assert_allclose(state.at.G, GRAM @ a / LAM, atol=1e-10)
     standing = state.standing()
     scores = state.at.G + standing.intercept
-    rows = state.segments.multipliers(state.at.a, scores).rows * np.array([[1.0], [0.3 * ETA], [0.7 * ETA]])
+    rows = state.multipliers().rows * np.array([[1.0], [0.3 * ETA], [0.7 * ETA]])
     np.testing.assert_allclose(standing.dual, dual_value(*rows, GRAM, Y, V, LAM), rtol=1e-12)
     up, down = state.at.rise - state.at.G, state.at.fall - state.at.G
     np.testing.assert_allclose(state.violation, up.max() - down.min())

@@ -1,4 +1,4 @@
-"""One row's share of the dual against linear programming: hinges, pinballs, identity, targets of 0."""
+"""One row's share of the dual against linear programming: hinges, pinballs, curved atoms, targets of 0."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.optimize import linprog, minimize_scalar
 
 import nerm
 from nerm import Hinge, Identity, Neutrality, Pinball, Risk, SquaredL2
-from nerm.solvers.smo.fixed_theta import Segments, theta_range
+from nerm.solvers.smo.fixed_theta import FixedTheta, Segments, set_all_slopes
 
 Y = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0, 1.0])
 V = np.array([1.0, 1.0, -1.0, 0.0, 0.4, -2.5, 1.0])
@@ -27,6 +27,14 @@ def level(segments, share):
     return (1 - share) * segments.breaks[:, 0] + share * segments.breaks[:, -1]
 
 
+def attained(made, segments, a):
+    """Return the multipliers at levels a, and the sum of all h_i(a_i)."""
+    state = FixedTheta(made, segments, np.zeros((7, 7)), a)
+    state.at.a[:] = a
+    set_all_slopes(state.at)
+    return state.multipliers().rows, state.standing().dual
+
+
 def best_gain(columns, a):
     """Maximise sum gain * beta subject to sum target * beta = a over boxes, by linear programming."""
     targets, gains, bounds = zip(*columns, strict=True)
@@ -35,12 +43,12 @@ def best_gain(columns, a):
     return -answer.fun
 
 
-def check(made, theta, columns, constant=0.0):
+def check(made, theta, columns):
     """Hold the multipliers at several levels against the best ones; `columns` has (target, gain, bounds) of row i."""
     segments = Segments(made, theta)
     for share in SHARES:
         a = level(segments, share)
-        rows = segments.multipliers(a, np.zeros(7)).rows
+        rows, gain = attained(made, segments, a)
         total = 0.0
         for i in range(7):
             weights = [bound[1] if bound[1] > 0 else 1.0 for _, _, bound in columns(i)]
@@ -49,8 +57,7 @@ def check(made, theta, columns, constant=0.0):
                 reached = sum(t * beta for (t, _, _), beta in zip(columns(i), scaled, strict=True))
                 np.testing.assert_allclose(reached, a[i], atol=1e-12)
             total += best_gain(columns(i), a[i])
-        gain = segments.gain(segments.multipliers(a, np.zeros(7)))
-        np.testing.assert_allclose(gain, total + constant, atol=1e-9)
+        np.testing.assert_allclose(gain, total, atol=1e-9)
 
 
 @pytest.mark.parametrize("theta", [0.25, 1.0, 0.0, 0.6])
@@ -80,7 +87,7 @@ def test_pinballs_have_multipliers_of_both_signs():
                 if w * t != 0
             ]
             idle = sum(w for t, (w, _) in zip((Y[i], V[i], -V[i]), boxes, strict=True) if t == 0)
-            rows = segments.multipliers(a, np.zeros(7)).rows[:, i]
+            rows = attained(made, segments, a)[0][:, i]
             gain = sum(w * beta for (w, _), beta in zip(boxes, rows, strict=True))
             expected = best_gain(columns, a[i]) if columns else 0.0
             np.testing.assert_allclose(gain, expected + idle, atol=1e-9)
@@ -103,7 +110,8 @@ CURVED = {  # by hand
 def test_curved_atoms_attain_the_conjugate_of_the_sum_of_their_values(loss, surrogate, theta):
     """h_i(a) is the least sum of the weighted values plus a f over scores f, and attained at f = h_i'(a)."""
     (phi, phi_value), (psi, psi_value) = CURVED[loss], CURVED[surrogate]
-    segments = Segments(problem(Risk(phi), 2.0 * Neutrality(psi, weights=U)), theta)
+    made = problem(Risk(phi), 2.0 * Neutrality(psi, weights=U))
+    segments = Segments(made, theta)
     low, high = segments.breaks[:, 0], segments.breaks[:, -1]
     for share in (0.001, 0.1, 0.35, 0.5, 0.8, 0.999):
         a = np.where(np.isfinite(low), low, -5.0) * (1 - share) + share * np.where(
@@ -122,15 +130,14 @@ def test_curved_atoms_attain_the_conjugate_of_the_sum_of_their_values(loss, surr
                 for ends in pairwise([-99, *sorted(kinks), 99])
             ]
             total += min(value(f) for f in [*smooth, *kinks])
-        np.testing.assert_allclose(segments.gain(segments.multipliers(a, np.zeros(7))), total, atol=1e-6)
+        np.testing.assert_allclose(attained(made, segments, a)[1], total, atol=1e-6)
 
 
 def test_curved_levels_are_balanced_within_their_bounds():
     segments = Segments(problem(Risk(nerm.SquaredHinge()), 2.0 * Neutrality(nerm.Squared(), weights=U)), 0.25)
     rng = np.random.default_rng(2)
     for _ in range(20):
-        given, scores = rng.normal(scale=3.0, size=7), rng.normal(size=7)
-        a = segments.balanced(given, scores)
+        a = segments.feasible(rng.normal(scale=3.0, size=7))
         assert (a >= segments.breaks[:, 0]).all()
         assert (a <= segments.breaks[:, -1]).all()
         assert abs(a.sum()) < 1e-9
@@ -142,55 +149,28 @@ def test_the_identity_has_no_width_but_a_force():
     # alpha y in its box, and 2 u v (1 - 2 theta) beside it
     np.testing.assert_allclose(segments.breaks[:, -1] - segments.breaks[:, 0], S)
     np.testing.assert_allclose(segments.breaks[:, 0], np.where(Y < 0, -S, 0.0) - U * V)
+    assert segments.can_balance
+    a = segments.feasible(np.zeros(7))
+    assert abs(a.sum()) < 1e-12
+    assert (a >= segments.breaks[:, 0] - 1e-12).all()
+    assert (a <= segments.breaks[:, -1] + 1e-12).all()
 
 
-def test_multipliers_that_move_nothing_are_those_of_the_score():
-    made = problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U))
-    scores = np.array([0.5, 2.0, 2.0, -3.0, -3.0, 0.0, 5.0])
-    rows = Segments(made, 0.0).multipliers(np.zeros(7), scores).rows  # C+ has no weight
-    np.testing.assert_allclose(rows[1], [float(1 - v * f > 0) for v, f in zip(V, scores, strict=True)])
+def test_every_theta_can_be_balanced_unless_the_identity_pulls_too_hard():
+    plain, hard = (
+        problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U)),
+        problem(Risk(Hinge()), 20.0 * Neutrality(Identity(), weights=U)),
+    )
+    thetas = (0.0, 0.5, 1.0)
+    assert [Segments(plain, theta).can_balance for theta in thetas] == [True, True, True]
+    assert [Segments(hard, theta).can_balance for theta in thetas] == [False, True, False]
 
 
 def test_balancing_stays_in_the_boxes_and_sums_to_zero():
     segments = Segments(problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U)), 0.25)
     rng = np.random.default_rng(0)
     for _ in range(20):
-        a = segments.balanced(rng.normal(scale=3.0, size=7), np.zeros(7))
+        a = segments.feasible(rng.normal(scale=3.0, size=7))
         assert (a >= segments.breaks[:, 0]).all()
         assert (a <= segments.breaks[:, -1]).all()
         assert abs(a.sum()) < 1e-12
-
-
-def test_balancing_is_the_cheapest_way_by_linear_programming():
-    """Within [low, high], sum a = 0, the change that loses least of sum h_i(a_i) - scores.a as far as it must move."""
-    segments = Segments(problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U)), 0.25)
-    rng = np.random.default_rng(1)
-    for _ in range(10):
-        scores = rng.normal(size=7)
-        a = level(segments, rng.random(7))
-        moved = segments.balanced(a, scores)
-        way = -np.sign(a.sum())  # every row moves towards balance, none away from it
-        assert (way * (moved - a) >= -1e-12).all()
-        widths = np.diff(segments.breaks, axis=1)
-        room = np.clip(a[:, None] - segments.breaks[:, :-1], 0.0, widths)
-        room = room if way < 0 else widths - room
-        slopes = np.where(widths > 0, segments.slopes[:, 1:-1], 0.0) - scores[:, None]
-        best = linprog(
-            -way * slopes.ravel(),
-            A_eq=np.ones((1, room.size)),
-            b_eq=[abs(a.sum())],
-            bounds=[(0, r) for r in room.ravel()],
-        )
-        before, after = (segments.gain(segments.multipliers(x, scores)) - scores @ x for x in (a, moved))
-        lost = before - after
-        np.testing.assert_allclose(lost, best.fun, atol=1e-9)
-
-
-def test_theta_can_be_anything_unless_the_identity_pulls_too_hard():
-    assert theta_range(problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U))) == (0.0, 1.0)
-    made = problem(Risk(Hinge()), 20.0 * Neutrality(Identity(), weights=U))
-    low, high = theta_range(made)
-    assert 0.0 < low < 0.5 < high < 1.0
-    for theta, inside in ((low + 1e-9, True), (low - 1e-6, False), (high - 1e-9, True), (high + 1e-6, False)):
-        segments = Segments(made, theta)
-        assert (segments.breaks[:, 0].sum() <= 0 <= segments.breaks[:, -1].sum()) == inside
