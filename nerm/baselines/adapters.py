@@ -1,5 +1,6 @@
 """Methods of fairlearn with the interface of `nerm.baselines`."""
 
+import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
 from importlib import import_module
@@ -7,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nerm.baselines.base import GroupClassifier, base_classifier, dense, quiet
+from nerm.baselines.base import GroupClassifier, base_classifier, dense
 from nerm.errors import MissingPackageError
 from nerm.typing import Bools, Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive
@@ -56,7 +57,7 @@ class FairlearnClassifier(GroupClassifier):
         self.model_ = self._model()
         sparse, positive, favoured = self._prepare(X, y, viewpoint)
         matrix = dense(sparse)
-        with quiet():
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             self.model_.fit(matrix, positive.astype(int), sensitive_features=favoured.astype(int))
         self.objective_ = float(np.abs(positive - self._chance(matrix, favoured)).mean())
         self.n_iter_, self.converged_ = 1, True

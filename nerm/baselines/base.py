@@ -3,8 +3,7 @@
 import inspect
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -141,15 +140,6 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         if not converged:
             said = f"{type(self).__name__} did not converge: {residual}. {do}."
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Silence deprecation warnings of other packages in a ``with`` block; users cannot act on them."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", FutureWarning)
-        yield
 
 
 def base_classifier(estimator: Any) -> Any:

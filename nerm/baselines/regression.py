@@ -6,6 +6,7 @@ the viewpoint.
 
 from __future__ import annotations
 
+import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -16,7 +17,7 @@ from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_is_fitted
 
 from nerm.baselines.adapters import imported
-from nerm.baselines.base import dense, quiet
+from nerm.baselines.base import dense
 from nerm.errors import InvalidInputError
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_nonnegative, as_real
@@ -190,7 +191,7 @@ class BoundedGroupLoss(GroupRegressor):
         loss = reductions.BoundedGroupLoss(reductions.SquareLoss(0, 1), upper_bound=self.bound)
         ridge = Ridge(as_nonnegative(self.lam, "lam") * len(y) / 2)
         self.model_ = reductions.GridSearch(ridge, loss, grid_size=20)
-        with quiet():
+        with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             self.model_.fit(X, y, sensitive_features=v)
 
     def _predict(self, X: Floats, v: Any) -> Floats:

@@ -214,8 +214,7 @@ class Brought:
         for limit in limits:
             started = time.perf_counter()
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
+                with warnings.catch_warnings(action="ignore"):
                     fit = self._best(training, limit, list(candidates(training)(limit)))
             except Exception as error:
                 fit = Fit(None, 0.0, reason_of(error), "failed")
@@ -334,24 +333,6 @@ def levels(
         raise InvalidInputError(must, repr(methods), f"Give measures={list(MEASURES)}")
     settings = {"experiment": "levels", "measures": names, "limits": grid}
     return cross_validate(chosen, settings, "limit", datasets=datasets, **options)
-
-
-def acs(
-    datasets: Any = ("acs_income", "acs_race"),
-    methods: Sequence[str | Method] = tuple(LEVEL_METHODS),
-    **options: Any,
-) -> Any:
-    """Compare all methods of `levels` and neutral heads on ACSIncome, by sex and by race.
-
-    The limits are 0.05, 0.02 and 0.01 on parity. The data are acs_income.csv, as folktables writes it, or a
-    part of it in Parquet (see `nerm.datasets.load`). The options and the result are those of `levels`.
-
-    >>> few = {"lam": 1.0, "folds": 2, "repetitions": 1, "limits": 0.1}
-    >>> acs("diabetes", ["nerm"], **few)["measure"].unique().tolist()  # any other data set
-    ['calders_verwer_score']
-    """
-    given = {"measures": "calders_verwer_score", "limits": LIMITS[1:], **options}
-    return levels(datasets, methods, **given)
 
 
 def level_means(table: Any) -> Any:
