@@ -229,9 +229,7 @@ def _looks(means: Any) -> dict[str, dict[str, Any]]:
     """
     rows = {row.method: row for row in means.itertuples()}
     found = {}
-    for k, name in enumerate(dict.fromkeys([*LEVEL_METHODS, *rows])):
-        if name not in rows:
-            continue
+    for k, name in enumerate(name for name in dict.fromkeys([*LEVEL_METHODS, *rows]) if name in rows):
         row, color = rows[name], style(k)["color"]
         label = LEVEL_METHODS[name].label if name in LEVEL_METHODS else name
         plain = row.level == "none"
