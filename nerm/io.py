@@ -137,7 +137,8 @@ def _check_size(path: Any, archive: zipfile.ZipFile, limit: int) -> None:
 
 
 def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> Any:
-    header = json.loads(archive.read(HEADER))
+    text = archive.read(HEADER)
+    header = json.loads(text)
     if not isinstance(header, dict) or header.get("format") != FORMAT:
         raise KeyError(HEADER)
     if header["version"] not in (2, VERSION):
@@ -149,7 +150,8 @@ def _content(path: Any, archive: zipfile.ZipFile, given: Mapping[str, Any]) -> A
         got = ", ".join(map(repr, given)) if isinstance(given, Mapping) else repr(given)
         do = "Make them as before saving and pass them by name: nerm.load(path, atoms={name: atom})"
         raise UnknownAtomError(must, got or "none", do)
-    return _Reader(archive, {name: given[name] for name in needed}).decode(header["content"])
+    reader = _Reader(archive, {name: given[name] for name in needed})
+    return json.loads(text, object_hook=reader.decode)["content"]
 
 
 def _unreadable(path: Any, got: str) -> UnreadableFileError:
@@ -272,7 +274,7 @@ class _Writer:
         if self.own.setdefault(name, atom) != atom:
             must = "atoms of one's own that are saved together must have names of their own"
             raise InvalidInputError(must, f"two that are called {name!r}", "Give one of them another name")
-        return {"$own": name, "size": self.size, "values": self.encode(_values(atom, self.size))}
+        return {"$own": name, "size": self.size, "values": self.encode(_values(atom, self.size).tolist())}
 
     def _record(self, record: Any) -> dict[str, Any]:
         values = {f.name: getattr(record, f.name) for f in dataclasses.fields(record)}
@@ -303,26 +305,22 @@ class _Reader:
             "$status": lambda body, _: Status(body),
             "$array": lambda body, _: self._array(body),
             "$objects": lambda body, rest: self._objects(body, rest["shape"]),
-            "$csr": lambda body, rest: self._csr([self.decode(a) for a in body], tuple(rest["shape"])),
-            "$frame": lambda body, _: pd.DataFrame(self.decode(body)),
-            "$tuple": lambda body, _: tuple(self.decode(x) for x in body),
-            "$dict": lambda body, _: {self.decode(key): self.decode(value) for key, value in body},
-            "$own": lambda body, rest: self._own_atom(body, rest["size"], rest["values"]["$array"]),
+            "$csr": lambda body, rest: self._csr(body, tuple(rest["shape"])),
+            "$frame": lambda body, _: pd.DataFrame(body),
+            "$tuple": lambda body, _: tuple(body),
+            "$dict": lambda body, _: dict(body),
+            "$own": lambda body, rest: self._own_atom(body, rest["size"], np.asarray(rest["values"])),
         }
         for kind, known in _classes().items():
             self._tags[f"${kind}"] = partial(self._estimator if kind == "estimator" else self._record, known)
 
-    def decode(self, tree: Any) -> Any:
-        """Return the object that a JSON tree encodes."""
-        if isinstance(tree, list):
-            return [self.decode(x) for x in tree]
-        if not isinstance(tree, dict):
-            return tree
-        (tag,) = (key for key in tree if key.startswith("$"))
-        return self._tags[tag](tree[tag], tree)
+    def decode(self, tree: dict[str, Any]) -> Any:
+        """Return the object that a JSON object with a tag encodes; its parts are decoded already."""
+        tag = next((key for key in tree if key.startswith("$")), "")
+        return self._tags[tag](tree[tag], tree) if tag else tree
 
     def _record(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
-        fields = self._all(rest["fields"])
+        fields = rest["fields"]
         if known[name] is Problem:
             if "rows" in fields:  # version 2: given row i is row index[i] of the distinct rows
                 distinct, index = fields["hypothesis"], fields.pop("rows")["index"]
@@ -330,14 +328,14 @@ class _Reader:
                 fields["hypothesis"] = LinearHypothesis(distinct.X[index]) if linear else distinct.some(index)
             names = ("objective", "y", "viewpoints", "sample_weight")
             fields["blocks"] = make_blocks(*(fields[name] for name in names)) if len(fields["y"]) else ()
+        if known[name] is Certificate:
+            fields["saved"] = True
         made = known[name](**fields)
-        if isinstance(made, Certificate):
-            return made.as_saved()
         return self._recertified(made) if isinstance(made, Solution) else made
 
-    def _own_atom(self, name: str, size: int, number: int) -> Any:
+    def _own_atom(self, name: str, size: int, saved: np.ndarray) -> Any:
         """Return the custom atom with this name; raise an error if its values differ from the saved ones."""
-        values, saved = _values(self._own[name], size), self._array(number, finite=False)
+        values = _values(self._own[name], size)
         if values.shape != saved.shape or not _alike(values, saved):
             raise _another(name)
         return self._own[name]
@@ -363,15 +361,12 @@ class _Reader:
             raise another
         return again
 
-    def _all(self, fields: dict[str, Any]) -> dict[str, Any]:
-        return {name: self.decode(value) for name, value in fields.items()}
-
-    def _array(self, number: int, *, finite: bool = True) -> np.ndarray:
+    def _array(self, number: int) -> np.ndarray:
         if number not in self._arrays:
             with self._archive.open(_member(number)) as stream:
                 array = np.lib.format.read_array(stream, allow_pickle=False)
                 stream.read()  # zipfile compares the checksum at the end of the stream
-            if finite and array.dtype.kind in "fc" and not np.isfinite(array).all():
+            if array.dtype.kind in "fc" and not np.isfinite(array).all():
                 raise ValueError(number)
             self._arrays[number] = array
         return self._arrays[number]
@@ -383,12 +378,12 @@ class _Reader:
 
     def _objects(self, items: list[Any], shape: list[int]) -> np.ndarray:
         array = np.empty(len(items), dtype=object)
-        array[:] = [self.decode(item) for item in items]
+        array[:] = items
         return array.reshape(shape)
 
     def _estimator(self, known: Mapping[str, Any], name: str, rest: dict[str, Any]) -> Any:
-        model = known[name](**self._all(rest["params"]))
-        for fitted, value in self._all(rest["fitted"]).items():
+        model = known[name](**rest["params"])
+        for fitted, value in rest["fitted"].items():
             if fitted.startswith("_") or not fitted.endswith("_"):
                 raise KeyError(fitted)
             setattr(model, fitted, value)

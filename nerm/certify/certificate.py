@@ -132,10 +132,6 @@ class Certificate:
         claimed = max(self.gap + self.slack, 0.0)
         return float(claimed / self.size) if self.size else 0.0 if claimed <= 0 else np.inf
 
-    def as_saved(self) -> Certificate:
-        """Return a copy of the certificate marked as read from a file (`saved=True`)."""
-        return replace(self, saved=True)
-
     def times(self, factor: float) -> Certificate:
         """Return the certificate of the objective multiplied by `factor` > 0."""
         return replace(self, **{name: factor * getattr(self, name) for name in SUMS})
@@ -332,6 +328,12 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         c = weighted_duals(problem, at.rows, at.thetas)
         return problem.hypothesis.adjoint(c, balanced=problem.intercept) / problem.divisor - linear_term
 
+    def shrunk(t: float, omega: float) -> DualPoint:
+        at = feasible if t == 1 else towards_centre(problem, feasible, t)
+        if at is None:
+            return DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
+        return bound(at, omega, t * z, t * q, t * missed, reason)
+
     q = dual_vector(feasible)
     if not np.isfinite(q).all():
         return DualPoint(-np.inf, None, "sum c x overflows")
@@ -340,22 +342,9 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)
     reason = reason or omega.reason
 
-    def shrunk(t: float, omega: float) -> DualPoint:
-        at = feasible if t == 1 else towards_centre(problem, feasible, t)
-        if at is None:
-            return DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
-        return bound(at, omega, t * z, t * q, t * missed, reason)
-
     point = shrunk(omega.shrink, omega.value)
-    if point.bound < wanted and omega.value > 0:
-        # D(t) >= (1 - t) D(0) + t (D(1) + Omega*(q)) - t^2 Omega*(q) if Omega is the squared l2 norm
-        rise = point.bound + omega.value - shrunk(0.0, 0.0).bound
-        t = omega.shrink * min(rise / (2 * omega.value), 1.0)
-        if 0 < t < omega.shrink:
-            less = conjugate_of_sum(parts, t * q, problem.hypothesis.squared_norm)
-            point = max(point, shrunk(t * less.shrink, less.value), key=lambda one: one.bound)
-        elif t <= 0:
-            point = shrunk(0.0, 0.0)
+    if point.bound < 0:  # the bound of the centre is at least as good for losses >= 0
+        point = max(point, shrunk(0.0, 0.0), key=lambda one: one.bound)
     if point.bound < wanted and omega.nearest is not None:
         near = moved(problem, feasible, omega.nearest - q)
         if near is not None:

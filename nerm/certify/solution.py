@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.certify.certificate import ADVICE, NOT_CONVEX, Certificate, best_certificate, infeasibility
+from nerm.certify.certificate import ADVICE, Certificate, best_certificate, infeasibility
 from nerm.certify.conjugates import NEGLIGIBLE
 from nerm.certify.feasibility import restored
 from nerm.certify.multipliers import Multipliers
@@ -22,7 +22,7 @@ from nerm.model.blocks import ObjectiveValue, limit_values, one_sided, two_sided
 from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.problem import Problem, check_hypothesis, without_rows
 from nerm.typing import Array, Floats
-from nerm.validation import is_lazy
+from nerm.validation import is_lazy, own
 
 if TYPE_CHECKING:
     from nerm.bounds import FitFacts
@@ -444,7 +444,7 @@ def certify_bounds(
     return Solution(
         problem=problem,
         status=status,
-        coef=_frozen(np.asarray(hypothesis[0])),
+        coef=own(hypothesis[0]),
         intercept=float(hypothesis[1]),
         objective=value if multipliers is None else value.with_thetas(multipliers.thetas),
         multipliers=None if multipliers is None else replace(multipliers, one_sided=one_sided(problem)),
@@ -528,30 +528,16 @@ def stationary(
     """
     last = steps[-1]
     certified = all(step.status is Status.OPTIMAL for step in steps)
-    value = problem.evaluate(*hypothesis).with_thetas(last.objective.thetas)
     found = "a stationary point" if settled else f"not settled after {len(steps)} steps"
     gap = max(step.certificate.relative_gap for step in steps)
     how = f"every convex step was certified, to {gap:.1e}" if certified else "a convex step was not certified"
-    certificate = Certificate(
-        value.total,
-        -np.inf,
-        value_at_zero(problem),
-        reason=f"{found}: {NOT_CONVEX}; {how}",
-        violation=problem.violation(*hypothesis),
-    )
-    status = Status.STATIONARY
-    if not (settled and certified):
-        status = Status.TIME_LIMIT if late else Status.INACCURATE
-    stats = replace(last.stats, timed_out=status is Status.TIME_LIMIT)
+    value, certificate, _ = best_certificate(problem, *hypothesis, None)
+    certificate = replace(certificate, reason=f"{found}: {certificate.reason}; {how}")
+    solved, value = settled and certified, value.with_thetas(last.objective.thetas)
+    stats = replace(last.stats, timed_out=late and not solved)
     solution = certify_bounds(problem, hypothesis, value, None, certificate, stats, last.tol)
+    status = Status.STATIONARY if solved else solution.status
     return replace(solution, status=status, certificate=certificate)
-
-
-def _frozen(coef: Floats) -> Floats:
-    """Return a read-only copy, because the certificate holds only for these numbers."""
-    coef = coef.copy()
-    coef.setflags(write=False)
-    return coef
 
 
 def _zero_multipliers(problem: Problem) -> Multipliers:

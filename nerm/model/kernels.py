@@ -1,8 +1,7 @@
 """Kernels k(x, z): named kernels, a user's own callable, or a precomputed Gram matrix.
 
 A kernel is an immutable object that maps two matrices of rows to the matrix of their kernel values. The
-values are computed by scikit-learn (`sklearn.metrics.pairwise`), except for the Gaussian kernel on dense
-rows.
+values are computed by scikit-learn (`sklearn.metrics.pairwise`).
 """
 
 from abc import ABC, abstractmethod
@@ -161,28 +160,22 @@ class RBF(_WithGamma):
     def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the (n, m) matrix of k(x_i, z_j).
 
-        It is computed from one product of centred rows, or from differences of rows if this would lose
-        digits::
-
-            -gamma ||x - z||^2 = (2 gamma x, -gamma ||x||^2, 1) . (z, 1, -gamma ||z||^2)
+        Distances are computed from products of centred rows, or from differences of rows if this would lose
+        digits.
         """
         if sp.issparse(X) or sp.issparse(Z):
             return super().__call__(X, Z)
         gamma = self.parameters()["gamma"]
         with np.errstate(over="ignore", invalid="ignore"):
             centre = Z.mean(axis=0)
-            x, z = X - centre, Z - centre
-            x_squares, z_squares = gamma * row_squares(x), gamma * row_squares(z)
-        if not np.append(x_squares, z_squares).max(initial=0.0) <= LARGEST_EXPONENT:
-            from scipy.spatial.distance import cdist
+            x = X - centre
+            z = x if X is Z else Z - centre
+            largest = gamma * np.append(row_squares(x), row_squares(z)).max(initial=0.0)
+        if largest <= LARGEST_EXPONENT:
+            return super().__call__(x, z)
+        from scipy.spatial.distance import cdist
 
-            return np.asarray(np.exp(-gamma * cdist(X, Z, "sqeuclidean")))
-        left = np.column_stack([2 * gamma * x, -x_squares, np.ones(len(x))])
-        values = left @ np.column_stack([z, np.ones(len(z)), -z_squares]).T
-        np.exp(np.minimum(values, 0.0, out=values), out=values)
-        if X is Z:
-            np.fill_diagonal(values, 1.0)
-        return np.asarray(values)
+        return np.asarray(np.exp(-gamma * cdist(X, Z, "sqeuclidean")))
 
     def diagonal(self, X: Any) -> Floats:
         """Return k(x_i, x_i) = 1 for every row, (n,)."""

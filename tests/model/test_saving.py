@@ -196,7 +196,7 @@ def rewritten(path, change):
             "Got a file without valid nerm content",
         ),
         (lambda h: {**h, "content": {"$array": 99}}, "Got a file without valid nerm content (KeyError)."),
-        (lambda h: {**h, "content": {"a": 1}}, "Got a file without valid nerm content (ValueError)."),
+        (lambda h: {**h, "content": {"a": 1}}, "Got a file without a solution or a model in it."),
         (lambda h: {**h, "content": None}, "Got a file without a solution or a model in it."),
         (
             lambda h: {**h, "content": {**h["content"], "fitted": {"solutions_": [None]}}},
