@@ -36,16 +36,15 @@ from nerm.typing import Floats, Ints
 
 
 class Data(NamedTuple):
-    """The targets t and the row weights B of all blocks, each (J, n), and facts about the blocks, (J, 8).
+    """The targets t, row weights B and bends of all blocks, each (J, n), and facts about the blocks, (J, 6).
 
-    The function `table` explains the columns of the facts. `shifts` has the shifts o / t of the blocks with
-    offsets o: m = t (f - o / t).
+    The function `table` explains the columns of the facts.
     """
 
     targets: Floats
     weights: Floats
+    bends: Floats
     table: Floats
-    shifts: Floats
 
 
 class Duals(NamedTuple):
@@ -137,30 +136,19 @@ class Linearisation:
 
 
 def table(blocks: Sequence[Block]) -> Floats:
-    """Return one line of facts per block for compiled code, (J, 8).
+    """Return one line of facts per block for compiled code, (J, 6).
 
-    The columns are: linear, quadratic, low and high of the conjugate; the kind of block (MOVING, AFFINE or
-    SMOOTH); its side (0, +1 or -1); the index of e_k among the row vectors of `passes.linearise` (0 for a
-    single block); and the number of the block among those with offsets (-1 without). Single blocks come
-    first.
+    The columns are: quadratic, low and high of the conjugate; the kind of block (MOVING, AFFINE or SMOOTH);
+    its side (0, +1 or -1); and the index of e_k among the row vectors of `passes.linearise` (0 for a single
+    block). Single blocks come first.
     """
-    lines: list[tuple[float, ...]] = []
-    numbers = np.cumsum([block.offsets.any() for block in blocks]) - 1
+    lines = list[tuple[float, ...]]()
     for block, pair in zip(blocks, pair_numbers(blocks), strict=True):
-        linear, quadratic = block.atom.facts.quadratic or (0.0, 0.0)
+        _, quadratic = block.atom.facts.quadratic or (0.0, 0.0)
         low, high = block.atom.facts.slopes
         kind = SMOOTH if block.atom.facts.quadratic is None else AFFINE if low == high else MOVING
-        line, shift = 2 + pair if block.side else 0, numbers[len(lines)] if block.offsets.any() else -1
-        lines.append((linear, quadratic, low, high, kind, block.side, line, shift))
-    return np.array(lines, dtype=float).reshape(-1, 8)
-
-
-def fours(count: int, n: int) -> Floats:
-    """Return an array of zeros, (count, n), with `count` rounded up to a multiple of 4.
-
-    `Features.columns` is fastest for such arrays.
-    """
-    return np.zeros((-(-count // 4) * 4, n))
+        lines.append((quadratic, low, high, kind, block.side, 2 + pair if block.side else 0))
+    return np.array(lines, dtype=float).reshape(-1, 6)
 
 
 class Arrays:
@@ -199,9 +187,9 @@ class Arrays:
         weights = np.vstack([block.weights for block in blocks])
         targets = np.vstack([block.targets for block in blocks])
         # With target 0 the margin of a row without weight is constant: it does not limit any step.
-        given = np.where(weights == 0, 0.0, targets), weights, lines
-        shifts = [block.offsets / block.targets for block in blocks if block.offsets.any()]
-        self._set_rows(features, Data(*given, np.reshape(shifts, (len(shifts), features.shape[0]))))
+        self._linear = np.array([(block.atom.facts.quadratic or (0.0,))[0] for block in blocks])[:, None]
+        bends = self._linear + np.vstack([block.offsets for block in blocks])
+        self._set_rows(features, Data(np.where(weights == 0, 0.0, targets), weights, bends, lines))
         self.mass = self.total
         self.fixed_gradient = np.zeros((len(blocks), features.shape[1] + 1))
         self.fixed_conjugate = np.zeros(len(blocks))
@@ -216,7 +204,7 @@ class Arrays:
         self.moving = (self.kinds == MOVING) * self.total
         self.ends = self.moving * (np.isfinite(self.low).astype(int) + np.isfinite(self.high))
         n = features.shape[0]
-        self._vectors, self._density, self._h = fours(2 + self.terms, n), np.zeros(n), np.zeros((1, n))
+        self._vectors, self._density, self._h = np.zeros((2 + self.terms, n)), np.zeros(n), np.zeros((1, n))
         self.move = Move(*np.zeros((4, len(self.blocks), n)))
 
     def near_kinks(self, scores: Floats, others: Floats, distance: float, most: float) -> Arrays | None:
@@ -228,7 +216,7 @@ class Arrays:
         block has no affine region.
         """
         shape = self.data.weights.shape
-        u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), fours(*shape)
+        u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), np.zeros(shape)
         given = tuple(self.data), scores, others, distance, u, stays, duals
         sums = self.features.workers.add_up(lambda *part: passes.settle(*given, *part))
         rows = np.flatnonzero(stays)
@@ -236,9 +224,9 @@ class Arrays:
             return None
         few = copy(self)
         few.rows, few._fixed, few._larger = rows, u, self
-        targets, weights, shifts = (np.ascontiguousarray(self.data[k][:, rows]) for k in (0, 1, 3))
-        few._set_rows(self.features.some(rows), Data(targets, weights, self.data.table, shifts))
-        gradient = np.column_stack([self.features.columns(duals).T, duals.sum(axis=1)])[: shape[0]]
+        given = (np.ascontiguousarray(part[:, rows]) for part in self.data[:3])
+        few._set_rows(self.features.some(rows), Data(*given, self.data.table))
+        gradient = np.column_stack([self.features.columns(duals).T, duals.sum(axis=1)])
         few.fixed_gradient = self.fixed_gradient + gradient
         few.fixed_conjugate = self.fixed_conjugate + sums
         return few
@@ -299,20 +287,16 @@ class Arrays:
         """
 
         def work(start: int, stop: int) -> Floats:
-            sums: Floats = passes.values(tuple(self.data), scores, start, stop)
-            for j in self.smooth:
-                m = self._margins(j, scores, slice(start, stop))
-                sums[j] = self.data.weights[j, start:stop] @ self.blocks[j].atom.value(m)
-            return sums
+            part = slice(start, stop)
+            found = (block.atom.value(self._margins(j, scores, part)) for j, block in enumerate(self.blocks))
+            return np.array([w[part] @ value for w, value in zip(self.data.weights, found, strict=True)])
 
         return self.features.workers.add_up(work) + self._beyond(coef, intercept)
 
     def _margins(self, j: int, scores: Floats, part: slice) -> Floats:
         """Return the margins of some rows of block j."""
-        line = int(self.data.table[j, passes.SHIFT])
-        return self.data.targets[j, part] * (
-            scores[part] - (self.data.shifts[line, part] if line >= 0 else 0.0)
-        )
+        targets, _, bends, _ = self.data
+        return targets[j, part] * scores[part] - (bends[j, part] - self._linear[j])
 
     def _beyond(self, coef: Floats, intercept: float) -> Floats:
         """Return the linear lower bounds sum B (u m - phi*(u)) of the rows with fixed u, (J,)."""
@@ -335,13 +319,12 @@ class Arrays:
 
         products, power, primal, conjugate, curve = self.features.workers.add_up(work).T
         conjugate[self.smooth] = (power - primal)[self.smooth]  # there phi(m) + phi*(u) = u t f
-        few = vectors[: 2 + self.terms]
-        columns = np.vstack([self.features.columns(vectors)[:, : len(few)], few.sum(axis=1)])
+        columns = np.vstack([self.features.columns(vectors), vectors.sum(axis=1)])
         columns[:, 0] += nu @ self.fixed_gradient
         sides = self.sides(self.fixed_gradient)
         columns[:, 2:] += (sides[:, 0] - sides[:, 1]).T
         beyond = self._beyond(state.coef, state.intercept)
-        value = power - conjugate + products + beyond  # from m = linear + quadratic u + p^+ - p^-
+        value = power - conjugate + products + beyond  # from t f = bend + quadratic u + p^+ - p^-
         conjugate += self.fixed_conjugate
         return Linearisation(
             columns, self._density, products, value, primal + beyond, conjugate, curve - products

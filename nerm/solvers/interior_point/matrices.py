@@ -165,21 +165,18 @@ class Features:
         self.sparse, self.shape, self.workers, self.passes = sp.issparse(X), X.shape, workers, 0
         self.X = X if self.sparse else np.ascontiguousarray(X, dtype=float)
         self._arrays = (X.indptr, X.indices, X.data) if self.sparse else (self.X,)
-        products: Any = (
-            (_times, _columns, _gram) if self.sparse else (_dense_times, _dense_columns, _dense_gram)
-        )
-        self._times, self._columns, self._gram = products
+        self._gram: Any = _gram if self.sparse else _dense_gram
+        self._parts = {part: _slice(self.X, *part) for part in workers.ranges}
 
     def times(self, w: Floats) -> Floats:
         """Return X w, (n,)."""
         self.passes += 1
-        out = np.empty(self.shape[0])
-        self.workers.run(lambda *part: self._times(*self._arrays, w, out, *part))
-        return out
+        found = self.workers.run(lambda *part: self._parts[part] @ w)
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     def columns(self, V: Floats) -> Floats:
         """Return X'V', (d, few), for V of shape (few, n)."""
-        return self.workers.add_up(lambda *part: self._columns(*self._arrays, V, self.shape[1], *part))
+        return self.workers.add_up(lambda *part: self._parts[part].T @ V[:, slice(*part)].T)
 
     def gram(self, density: Floats) -> Floats:
         """Return (X, 1)' diag(density) (X, 1), (d + 1, d + 1), for density (n,).
@@ -220,44 +217,13 @@ class Features:
         return Features(self.X[rows], self.workers.for_rows(len(rows)))
 
 
-@compiled()
-def _times(indptr, indices, data, w, out, start, stop):  # type: ignore[no-untyped-def]
-    for i in range(start, stop):
-        total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            total += data[p] * w[indices[p]]
-        out[i] = total
-
-
-@compiled()
-def _columns(indptr, indices, data, V, d, start, stop):  # type: ignore[no-untyped-def]
-    """Return X'V', (d, few), for the rows start to stop of a CSR matrix.
-
-    Four lines of V are taken at a time, because four numbers fill a vector register; the rest one by one.
-    """
-    few = V.shape[0]
-    out = np.zeros((d, few))
-    fours = np.zeros((d, 4))
-    for k in range(0, few - few % 4, 4):
-        fours[:] = 0.0
-        for i in range(start, stop):
-            v0, v1, v2, v3 = V[k, i], V[k + 1, i], V[k + 2, i], V[k + 3, i]
-            for p in range(indptr[i], indptr[i + 1]):
-                x = data[p]
-                row = indices[p]
-                fours[row, 0] += x * v0
-                fours[row, 1] += x * v1
-                fours[row, 2] += x * v2
-                fours[row, 3] += x * v3
-        for row in range(d):  # element by element: numba takes seconds to compile a slice assignment
-            for j in range(4):
-                out[row, k + j] = fours[row, j]
-    for k in range(few - few % 4, few):
-        for i in range(start, stop):
-            v0 = V[k, i]
-            for p in range(indptr[i], indptr[i + 1]):
-                out[indices[p], k] += data[p] * v0
-    return out
+def _slice(X: Any, start: int, stop: int) -> Any:
+    """Return some rows of X without a copy."""
+    if not sp.issparse(X):
+        return X[start:stop]
+    ends = X.indptr[start : stop + 1]
+    part = slice(ends[0], ends[-1])
+    return sp.csr_array((X.data[part], X.indices[part], ends - ends[0]), shape=(stop - start, X.shape[1]))
 
 
 @compiled()
@@ -293,14 +259,6 @@ def _gram_lines(indptr, indices, data, starts, rows, places, density, out, count
             line[d] += x
             for q in range(p, indptr[rows[k] + 1]):
                 line[indices[q]] += x * data[q]
-
-
-def _dense_times(X: Floats, w: Floats, out: Floats, start: int, stop: int) -> None:
-    out[start:stop] = X[start:stop] @ w
-
-
-def _dense_columns(X: Floats, V: Floats, d: int, start: int, stop: int) -> Floats:
-    return np.asarray((V[:, start:stop] @ X[start:stop]).T)
 
 
 def _dense_gram(X: Floats, density: Floats, d: int, start: int, stop: int) -> Floats:

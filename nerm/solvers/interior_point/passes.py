@@ -6,11 +6,12 @@ has the score f_i, the target t, the margin m = t f_i - o with the offset o, and
 j and i are left out below. The factor nu of the block is the weight of a risk, or the multiplier of a side.
 If the conjugate of the margin function phi is quadratic, it is
 
-    phi*(u) = linear u + quadratic u^2 / 2    for low <= u <= high.
+    phi*(u) = linear u + quadratic u^2 / 2    for low <= u <= high,
 
-Then the row has a dual variable u and the multipliers p^+, p^- >= 0 of the bounds high and low:
+then phi*(u) + o u = bend u + quadratic u^2 / 2 with the row's bend = linear + o. The row has a dual variable
+u and the multipliers p^+, p^- >= 0 of the bounds high and low:
 
-    m - linear - quadratic u = p^+ - p^-,      p^+ (high - u) = barrier = p^- (u - low)  on the central path.
+    t f - bend - quadratic u = p^+ - p^-,      p^+ (high - u) = barrier = p^- (u - low)  on the central path.
 
 The first equation holds from the start and is kept. Let A = high - u and C = u - low. A Newton step df in the
 scores changes u by du:
@@ -23,12 +24,9 @@ The affine direction has over = under = 0. If one of the bounds is infinite, its
 An affine function has a fixed u and kappa = 0. A smooth function whose conjugate is not quadratic has
 u = phi'(m) and kappa = phi''(m), up to a limit.
 
-With an offset phi*(u) stands for linear u + quadratic u^2 / 2 + o u, the conjugate in the margin t f.
-
-The passes take `data` = (t, B, table, shifts), `duals` = (u, p^+, p^-) and `move` = (kappa, du, over, under).
-The table has one line per block, (J, 8); its last entry is the line of the block's shifts o / t, or -1 for
-offsets 0. All other arrays are (J, n). They are plain tuples because numba keeps
-compiled code on disk: that code must not refer to a class, which a later version may move to another module.
+The passes take `data` = (t, B, bends, table), `duals` = (u, p^+, p^-) and `move` = (kappa, du, over, under).
+The table has one line per block, (J, 6). All other arrays are (J, n). They are plain tuples because numba
+keeps compiled code on disk: that code must not refer to a class, which a later version may move to another module.
 A pass covers the rows from `start` to `stop`. Most passes do so in chunks, for all blocks in turn, so that
 the values that the blocks share stay in the cache.
 """
@@ -43,7 +41,7 @@ TINY = 1e-18  # the least distance to a bound: keeps p / A finite after the last
 BINS = 64
 CHUNK = 1024
 MOVING, AFFINE, SMOOTH = 0, 1, 2  # kinds of blocks
-LINEAR, QUADRATIC, LOW, HIGH, KIND, SIGN, LINE, SHIFT = range(8)  # columns of the table
+QUADRATIC, LOW, HIGH, KIND, SIGN, LINE = range(6)  # columns of the table
 
 options = {
     "fastmath": {"reassoc", "contract", "arcp", "nsz"},
@@ -53,41 +51,23 @@ options = {
 
 @compiled(**options)
 def block_ends(table, j):  # type: ignore[no-untyped-def]
-    """Return linear, quadratic, low and high of block j, and two flags.
+    """Return quadratic, low and high of block j, and two flags.
 
-    The conjugate of the block is linear u + quadratic u^2 / 2 on [low, high]. The flags say whether a barrier
+    The conjugate of the block is bend u + quadratic u^2 / 2 on [low, high]. The flags say whether a barrier
     keeps the dual variable u above low and below high.
     """
     lo, hi, moves = table[j, LOW], table[j, HIGH], table[j, KIND] == MOVING
-    return table[j, LINEAR], table[j, QUADRATIC], lo, hi, moves and isfinite(lo), moves and isfinite(hi)
+    return table[j, QUADRATIC], lo, hi, moves and isfinite(lo), moves and isfinite(hi)
 
 
 @compiled(**options)
 def _rows(data, duals, move, j, part):  # type: ignore[no-untyped-def]
-    """Return the arrays of some rows of block j: t, B, u, p^+, p^-, kappa, du, over and under."""
-    targets, weights, _, _ = data
+    """Return the arrays of some rows of block j: t, B, bend, u, p^+, p^-, kappa, du, over and under."""
+    targets, weights, bends, _ = data
     u, upper, lower = duals
     kappa, du, over, under = move
-    point = targets[j, part], weights[j, part], u[j, part], upper[j, part], lower[j, part]
+    point = targets[j, part], weights[j, part], bends[j, part], u[j, part], upper[j, part], lower[j, part]
     return *point, kappa[j, part], du[j, part], over[j, part], under[j, part]
-
-
-@compiled(**options)
-def shifted(data, scores, j, part):  # type: ignore[no-untyped-def]
-    """Return f - o / t for some rows of block j: t times it is the margin."""
-    line = int(data[2][j, SHIFT])
-    return scores[part] if line < 0 else scores[part] - data[3][line, part]
-
-
-@compiled(**options)
-def shift_products(data, duals, j, part):  # type: ignore[no-untyped-def]
-    """Return sum_i B u o over some rows of block j, given `duals` = B t u of these rows."""
-    line, total = int(data[2][j, SHIFT]), 0.0
-    if line >= 0:
-        shift = data[3][line, part]
-        for i in range(len(shift)):
-            total += duals[i] * shift[i]
-    return total
 
 
 @compiled(**options)
@@ -109,7 +89,7 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
     For a smooth block the caller, `Arrays.linearise`, sets u and kappa before the pass. It also computes the
     sums of phi(m) and phi*(u) of this block, which are 0 here.
     """
-    table = data[2]
+    table = data[3]
     count = table.shape[0]
     sums = np.zeros((count, 5))
     for first in range(start, stop, CHUNK):
@@ -118,9 +98,9 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
         densities[part] = 0.0
         f, density, c, h = scores[part], densities[part], vectors[0, part], vectors[1, part]
         for j in range(count):
-            a, q, lo, hi, has_lo, has_hi = block_ends(table, j)
+            q, lo, hi, has_lo, has_hi = block_ends(table, j)
             kind, sign = table[j, KIND], table[j, SIGN]
-            t, B, u, pp, pm, kappa, _, _, _ = _rows(data, duals, move, j, part)
+            t, B, a, u, pp, pm, kappa, _, _, _ = _rows(data, duals, move, j, part)
             if kind == MOVING:
                 for i in range(len(f)):
                     A = max(hi - u[i], TINY) if has_hi else 1.0
@@ -142,46 +122,31 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
                 below = pm[i] * max(u[i] - lo, TINY) if has_lo else 0.0
                 comp += B[i] * (above + below)
                 power += B[i] * u[i] * t[i] * f[i]
-                conj += B[i] * (a + 0.5 * q * u[i]) * u[i]
+                conj += B[i] * (a[i] + 0.5 * q * u[i]) * u[i]
                 curve += B[i] * kappa[i] * (pp[i] - pm[i]) ** 2
-            primal = _value(t, B, shifted(data, scores, j, part), a, q, lo, hi) if kind != SMOOTH else 0.0
-            conj += shift_products(data, B * t * u, j, part) if table[j, SHIFT] >= 0 else 0.0
+            primal = _value(t, B, a, f, q, lo, hi) if kind != SMOOTH else 0.0
             for k, term in enumerate(
                 (comp, power, primal, conj, curve)
-            ):  # an array's sum takes long to compile
+            ):  # the sum of an array compiles slowly
                 sums[j, k] += term
     return sums
 
 
 @compiled(**options)
-def _value(t, B, f, a, q, lo, hi):  # type: ignore[no-untyped-def]
-    """Return sum_i B_i phi(m_i) of a block whose conjugate is quadratic; m_i = t_i f_i, f shifted.
+def _value(t, B, a, f, q, lo, hi):  # type: ignore[no-untyped-def]
+    """Return sum_i B_i phi(m_i) of a block whose conjugate is quadratic.
 
-    phi(m) is the maximum over u in [low, high] of u (m - linear) - quadratic u^2 / 2. The arguments a, q, lo
-    and hi are linear, quadratic, low and high.
+    phi(m) is the maximum over u in [low, high] of u (t f - bend) - quadratic u^2 / 2. The arguments a, q, lo
+    and hi are bend, quadratic, low and high.
     """
     total = 0.0
     inverse = 1.0 / q if q > 0 else 0.0
     for i in range(len(t)):
-        z = t[i] * f[i] - a
+        z = t[i] * f[i] - a[i]
         u = z * inverse if q > 0 else (hi if z > 0 else lo)
         u = min(max(u, lo), hi)
         total += B[i] * (u * z - 0.5 * q * u * u)
     return total
-
-
-@compiled(**options)
-def values(data, scores, start, stop):  # type: ignore[no-untyped-def]
-    """Return sum_i B_ji phi_j(m_ji) of every block j, (J,).
-
-    The values of smooth blocks are not valid; the caller, `Arrays.values`, replaces them.
-    """
-    table = data[2]
-    sums, part = np.zeros(table.shape[0]), slice(start, stop)
-    for j in range(len(sums)):
-        a, q, lo, hi, _, _ = block_ends(table, j)
-        sums[j] = _value(data[0][j, part], data[1][j, part], shifted(data, scores, j, part), a, q, lo, hi)
-    return sums
 
 
 @compiled(**options)
@@ -192,14 +157,14 @@ def direct(data, duals, move, nu, change, corrected, start, stop):  # type: igno
     under = 0 in rho, the affine direction. Return a histogram with BINS equal bins: a row that would reach a
     bound of u after a share s < 1 of this step adds its weight nu B to the bin of s.
     """
-    table = data[2]
+    table = data[3]
     histogram = np.zeros(BINS)
     for first in range(start, stop, CHUNK):
         part = slice(first, min(first + CHUNK, stop))
         df = change[part]
         for j in range(table.shape[0]):
-            _, _, lo, hi, _, _ = block_ends(table, j)
-            t, B, u, pp, pm, kappa, du, over, under = _rows(data, duals, move, j, part)
+            _, lo, hi, _, _ = block_ends(table, j)
+            t, B, _, u, pp, pm, kappa, du, over, under = _rows(data, duals, move, j, part)
             for i in range(len(df)):
                 more = under[i] - over[i] if corrected else 0.0
                 du[i] = kappa[i] * (t[i] * df[i] + pp[i] - pm[i] + more)
@@ -224,15 +189,15 @@ def correct(data, duals, move, nu, dnu, target, limit, out, start, stop):  # typ
     Return the part of the change of each block's value that does not depend on the change of the scores,
     (J,).
     """
-    table = data[2]
+    table = data[3]
     changes = np.zeros(table.shape[0])
     for first in range(start, stop, CHUNK):
         part = slice(first, min(first + CHUNK, stop))
         h = out[part]
         h[:] = 0.0
         for j in range(len(changes)):
-            _, _, lo, hi, has_lo, has_hi = block_ends(table, j)
-            t, B, u, pp, pm, kappa, du, over, under = _rows(data, duals, move, j, part)
+            _, lo, hi, has_lo, has_hi = block_ends(table, j)
+            t, B, _, u, pp, pm, kappa, du, over, under = _rows(data, duals, move, j, part)
             if has_hi:
                 for i in range(len(h)):
                     A = max(hi - u[i], TINY)
@@ -260,18 +225,18 @@ def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignor
 
     A row that would come too close to a bound makes a shorter step: each of the distances high - u, u - low,
     p^+ and p^- keeps at least the share keeps_j of its old value in block j; `keeps` is (J,). `scores` are
-    the scores after the step. At the end p^+ or p^- is increased so that m - linear - quadratic u = p^+ - p^-
+    the scores after the step. At the end p^+ or p^- is increased so that t f - bend - quadratic u = p^+ - p^-
     holds again.
     """
-    table = data[2]
+    table = data[3]
     for first in range(start, stop, CHUNK):
         part = slice(first, min(first + CHUNK, stop))
         for j in range(table.shape[0]):
             if table[j, KIND] != MOVING:
                 continue
-            f = shifted(data, scores, j, part)
-            a, q, lo, hi, has_lo, has_hi = block_ends(table, j)
-            t, _, u, pp, pm, _, du, up, down = _rows(data, duals, move, j, part)
+            f = scores[part]
+            q, lo, hi, has_lo, has_hi = block_ends(table, j)
+            t, _, a, u, pp, pm, _, du, up, down = _rows(data, duals, move, j, part)
             if has_hi:
                 for i in range(len(f)):
                     rise = up[i] - pp[i] + pp[i] * du[i] / max(hi - u[i], TINY)
@@ -289,7 +254,7 @@ def advance(data, duals, move, scores, step, keeps, start, stop):  # type: ignor
 
 @compiled(**options)
 def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore[no-untyped-def]
-    """Set p^+ and p^- so that m - linear - quadratic u = p^+ - p^- holds.
+    """Set p^+ and p^- so that t f - bend - quadratic u = p^+ - p^- holds.
 
     With two bounds, they are set to `up` and `down`, and one of them is increased by the residual of the
     equation. With one bound, its multiplier is set by the equation, but to no less than the share `keep` of
@@ -297,12 +262,12 @@ def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore
     """
     if has_hi and has_lo:
         for i in range(len(f)):
-            pp[i] = up[i] + max(t[i] * f[i] - a - q * u[i] - up[i] + down[i], 0.0)
+            pp[i] = up[i] + max(t[i] * f[i] - a[i] - q * u[i] - up[i] + down[i], 0.0)
         for i in range(len(f)):
-            pm[i] = down[i] + max(q * u[i] + a - t[i] * f[i] + up[i] - down[i], 0.0)
+            pm[i] = down[i] + max(q * u[i] + a[i] - t[i] * f[i] + up[i] - down[i], 0.0)
         return
     for i in range(len(f)):
-        z = t[i] * f[i] - a
+        z = t[i] * f[i] - a[i]
         if has_hi:
             pp[i] = max(z - q * u[i], keep * pp[i])
         if has_lo:
@@ -331,21 +296,21 @@ def distance(k, q, barrier):  # type: ignore[no-untyped-def]
 def centre(data, duals, scores, barrier, start, stop):  # type: ignore[no-untyped-def]
     """Set u, p^+ and p^- of every row to the central path at its score.
 
-    With z = m - linear, u solves z - quadratic u - barrier/(high - u) + barrier/(u - low) = 0. In a block
+    With z = t f - bend, u solves z - quadratic u - barrier/(high - u) + barrier/(u - low) = 0. In a block
     with quadratic > 0 and two finite bounds, only the barrier of the nearer bound is used, which changes the
     distance to it by at most a factor of two.
     """
-    table = data[2]
+    table = data[3]
     for j in range(table.shape[0]):
         if table[j, KIND] != MOVING:
             continue
-        f = shifted(data, scores, j, slice(start, stop))
-        a, q, lo, hi, has_lo, has_hi = block_ends(table, j)
-        t, u = data[0][j, start:stop], duals[0][j, start:stop]
+        f = scores[start:stop]
+        q, lo, hi, has_lo, has_hi = block_ends(table, j)
+        t, a, u = data[0][j, start:stop], data[2][j, start:stop], duals[0][j, start:stop]
         pp, pm = duals[1][j, start:stop], duals[2][j, start:stop]
         half = 0.5 * (hi - lo)  # infinite without one of them
         for i in range(len(f)):
-            z = t[i] * f[i] - a
+            z = t[i] * f[i] - a[i]
             if q == 0:
                 u[i] = lo + 2.0 * half * _share(z, 0.5 * barrier / half)
             elif has_hi and (not has_lo or z > q * (lo + half)):
@@ -364,27 +329,33 @@ def settle(data, scores, others, distance, u, stays, duals, start, stop):  # typ
     A row i is kept, and stays[i] is set, if in a block of positive weight its margin is within `|t|` *
     distance of a kink, or on the other side of a kink at the scores `others`, or if the block is smooth.
     """
-    targets, weights, table, _ = data
+    targets, weights, bends, table = data
     part, sums = slice(start, stop), np.zeros(table.shape[0])
-    stay = stays[part]
+    f, g, stay = scores[part], others[part], stays[part]
     for j in range(len(sums)):
-        f, g = shifted(data, scores, j, part), shifted(data, others, j, part)
-        a, q, lo, hi, _, _ = block_ends(table, j)
+        q, lo, hi, _, _ = block_ends(table, j)
         kind = table[j, KIND]
-        low_kink, high_kink = (a + q * lo, a + q * hi) if q > 0 else (a, a)
-        t, B, x, inside = targets[j, part], weights[j, part], u[j, part], min(max(0.0, lo), hi)
+        low_kink, high_kink = (q * lo, q * hi) if q > 0 else (0.0, 0.0)
+        t, B, a, x, inside = (
+            targets[j, part],
+            weights[j, part],
+            bends[j, part],
+            u[j, part],
+            min(max(0.0, lo), hi),
+        )
         for i in range(len(f)):
             width = abs(t[i]) * distance
-            below = t[i] * f[i] <= low_kink - width and t[i] * g[i] <= low_kink and kind == MOVING
-            above = t[i] * f[i] >= high_kink + width and t[i] * g[i] >= high_kink and kind == MOVING
+            now, other = t[i] * f[i] - a[i], t[i] * g[i] - a[i]
+            below = now <= low_kink - width and other <= low_kink and kind == MOVING
+            above = now >= high_kink + width and other >= high_kink and kind == MOVING
             x[i] = lo if below else hi if above else inside
             stay[i] |= not (below or above or kind == AFFINE or B[i] == 0.0)
     for j in range(len(sums)):
-        t, B, x, dual = targets[j, part], weights[j, part], u[j, part], duals[j, part]
-        a, half, total = table[j, LINEAR], 0.5 * table[j, QUADRATIC], 0.0
+        t, B, a, x, dual = targets[j, part], weights[j, part], bends[j, part], u[j, part], duals[j, part]
+        half, total = 0.5 * table[j, QUADRATIC], 0.0
         for i in range(len(stay)):
             weight = 0.0 if stay[i] else B[i]
             dual[i] = weight * t[i] * x[i]
-            total += weight * (a + half * x[i]) * x[i]
-        sums[j] = total + shift_products(data, dual, j, part)
+            total += weight * (a[i] + half * x[i]) * x[i]
+        sums[j] = total
     return sums
