@@ -307,8 +307,7 @@ class Function:
         if len(self.pieces) == 1:
             return self.pieces[0].jet(m)
         place = _place(self.breaks, m, side)
-        found: Any = (line.take(place) if line.ndim else line for line in self._lines)
-        jet = Quadratic(*found).jet(m)
+        jet = self._pieces_at(place).jet(m)
         if not self._curves:
             return jet
         out = np.array(jet)
@@ -328,6 +327,11 @@ class Function:
         """The lines of `_coefficients`; a single number for one whose entries are equal."""
         return [line if np.ptp(line) else line[0] for line in self._coefficients]
 
+    def _pieces_at(self, place: Ints) -> Quadratic:
+        """Return the quadratic pieces with these numbers; those of a curve are 0."""
+        found: Any = (line.take(place) if line.ndim else line for line in self._lines)
+        return Quadratic(*found)
+
     @cached_property
     def _curves(self) -> list[int]:
         """The pieces that are curves."""
@@ -335,9 +339,19 @@ class Function:
 
     def slopes_at(self, m: Floats) -> tuple[Floats, Floats]:
         """Return the slopes to the left and to the right of m, each in the shape of m."""
-        move = self.step * np.maximum(1.0, np.abs(m))
-        left, right = self.jet(m - move, "left").slope, self.jet(m + move, "right").slope
+        if not (self.step or len(self.breaks)):
+            return (self.jet(m).slope,) * 2
+        move = self.step * np.maximum(1.0, np.abs(m)) if self.step else 0.0
+        left, right = self._slope(m - move, "left"), self._slope(m + move, "right")
         return np.clip(left, *self.end_slopes), np.clip(right, *self.end_slopes)
+
+    @np.errstate(all="ignore")
+    def _slope(self, m: Floats, side: Literal["left", "right"]) -> Floats:
+        """Return the slope of `jet`, without its value."""
+        if self._curves:
+            return self.jet(m, side).slope
+        piece = self._pieces_at(_place(self.breaks, m, side))
+        return piece.slope + 2 * _product(piece.curve, m - piece.centre)
 
     @cached_property
     def is_quadratic(self) -> bool:
@@ -597,6 +611,11 @@ def composed(
         _, a, b, _ = p.around(0.0)
         if not a:
             return Quadratic(0.0, 0.0, float(g(np.array(b))))
-        return Curve(jet, most * a**2, star and (lambda u: star(u / a) - b * (u / a)))
+
+        def linear(m: Floats) -> Jet:
+            x = a * m + b
+            return Jet(np.asarray(g(x)), a * slope(x), a**2 * curvature(x))
+
+        return Curve(linear, most * a**2, star and (lambda u: star(u / a) - b * (u / a)))
 
     return change
