@@ -224,8 +224,8 @@ class Arrays:
             return None
         few = copy(self)
         few.rows, few._fixed, few._larger = rows, u, self
-        given = (np.ascontiguousarray(part[:, rows]) for part in self.data[:3])
-        few._set_rows(self.features.some(rows), Data(*given, self.data.table))
+        targets, weights, bends = (np.ascontiguousarray(self.data[k][:, rows]) for k in range(3))
+        few._set_rows(self.features.some(rows), Data(targets, weights, bends, self.data.table))
         gradient = np.column_stack([self.features.columns(duals).T, duals.sum(axis=1)])
         few.fixed_gradient = self.fixed_gradient + gradient
         few.fixed_conjugate = self.fixed_conjugate + sums
