@@ -26,9 +26,9 @@ u = phi'(m) and kappa = phi''(m), up to a limit.
 
 The passes take `data` = (t, B, bends, table), `duals` = (u, p^+, p^-) and `move` = (kappa, du, over, under).
 The table has one line per block, (J, 6). All other arrays are (J, n). They are plain tuples because numba
-keeps compiled code on disk: that code must not refer to a class, which a later version may move to another module.
-A pass covers the rows from `start` to `stop`. Most passes do so in chunks, for all blocks in turn, so that
-the values that the blocks share stay in the cache.
+keeps compiled code on disk: that code must not refer to a class, which a later version may move to another
+module. A pass covers the rows from `start` to `stop`. Most passes do so in chunks, for all blocks in turn, so
+that the values that the blocks share stay in the cache.
 """
 
 from math import isfinite
