@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from nerm.certify.multipliers import multipliers_at
 from nerm.certify.solution import Solution
@@ -50,7 +50,7 @@ class Tuned:
 
 
 def tune(problem: Problem, validation: Problem, *, solves: int = 20, tol: float = 1e-9) -> Tuned:
-    """Minimize a validation objective over the weights lam and eta by a quasi-Newton method.
+    """Minimize a validation objective over the weights lam and eta by scipy's quasi-Newton method SLSQP.
 
     The variables are log lam and log eta. By the chain rule, the derivative of the validation objective V is
     dV/dw . dw/dlam + dV/db db/dlam. V need not be convex in the weights, so the result is a local minimum.
@@ -91,58 +91,40 @@ def tune(problem: Problem, validation: Problem, *, solves: int = 20, tol: float 
         raise InvalidInputError("the search must start at a positive lam", f"{lam:g}", "Pass a larger one")
     names = ["lam", "eta"][: 1 + (eta > 0)]
     start = np.log([lam, eta][: len(names)])
-    pool, found, rows = SolverPool(), list[tuple[float, Solution]](), list[dict[str, float]]()
+    pool, found, rows, scale = SolverPool(), list[Solution](), list[dict[str, float]](), list[float]()
 
     def at(logs: Floats) -> tuple[float, Floats]:
-        """Return V and its derivative by the logarithms of the weights."""
+        """Return V and its derivative by the logarithms of the weights, scaled by the first derivative.
+
+        Without a derivative V counts as infinite, so that the next step is shorter.
+        """
+        if len(rows) == solves:
+            raise StopIteration
         weights = dict(zip(names, map(float, np.exp(logs)), strict=True))
         here = problem.with_regularization(weights["lam"])
         solution = pool.solve(here.with_neutrality(weights["eta"]) if eta else here, tol)
         value = validation.evaluate(solution.coef, solution.intercept)
-        found.append((value.total, solution))
+        found.append(solution)
         rows.append(weights | {"value": value.total})
         thetas = [float(t.plus >= t.minus) for t in value.terms if t.plus is not None and t.minus is not None]
         scores = validation.hypothesis.scores(solution.coef, solution.intercept)
         c = weighted_duals(validation, multipliers_at(validation.blocks, scores), np.array(thetas))
         dw, db = -validation.hypothesis.adjoint(c) / validation.divisor, -c.sum() / validation.divisor
-        slopes = [(solution.sensitivity(name), weights[name]) for name in names]
-        return value.total, np.array([by * (dw @ one.coef + db * float(one.intercept)) for one, by in slopes])
+        try:
+            slopes = [(solution.sensitivity(name), weights[name]) for name in names]
+        except Degenerate:
+            return np.inf, np.zeros(len(names))
+        slope = np.array([by * (dw @ one.coef + db * float(one.intercept)) for one, by in slopes])
+        scale.append(max(float(np.linalg.norm(slope)), np.finfo(float).tiny))
+        return value.total / scale[0], slope / scale[0]
 
-    reason = _descend(at, start, solves)
+    try:
+        bounds = [(log - 20.0, log + 20.0) for log in start]
+        reason = str(minimize(at, start, jac=True, bounds=bounds, method="SLSQP").message)
+    except StopIteration:
+        reason = f"{solves} solves"
     import pandas as pd
 
-    value, solution = min(found, key=lambda one: one[0])
-    return Tuned(solution, value, pd.DataFrame(rows), reason)
-
-
-def _descend(at: Callable[[Floats], tuple[float, Floats]], x: Floats, most: int) -> str:
-    """Minimize by BFGS steps within a trust region; return why it ended.
-
-    `at` returns value and gradient. A point without a gradient, where `at` raises Degenerate, is treated as
-    too far.
-    """
-    try:
-        value, slope = at(x)
-    except Degenerate as none:
-        return f"the start has no derivative: {none}"
-    radius, H = 1.0, np.eye(len(x)) * float(np.linalg.norm(slope))
-    for _ in range(most - 1):
-        step = -np.linalg.solve(H + 1e-12 * np.eye(len(x)), slope)
-        step *= min(1.0, radius / max(float(np.linalg.norm(step)), 1e-300))
-        length = float(np.linalg.norm(step))
-        if -slope @ step <= 1e-8 * abs(value) or length < 1e-6:
-            return "converged"
-        try:
-            new, slope_there = at(x + step)
-        except Degenerate:
-            radius = length / 4
-            continue
-        change, along = slope_there - slope, H @ step
-        if change @ step > 0:
-            H = H + np.outer(change, change) / (change @ step) - np.outer(along, along) / (step @ along)
-        if new < value:
-            radius = 2 * radius if length > 0.9 * radius else radius
-            x, value, slope = x + step, new, slope_there
-        else:
-            radius = length / 4
-    return f"{most} solves"
+    trace = pd.DataFrame(rows)
+    best = int(trace["value"].argmin())
+    return Tuned(found[best], rows[best]["value"], trace, reason if scale else "no derivative at the start")

@@ -72,12 +72,6 @@ class Training:
         return make_pipeline(as_dense, HistGradientBoostingClassifier()).fit(self.fold.X, self.fold.y)
 
     @cached_property
-    def most_neutral(self) -> Any:
-        """Eta-neutral logistic regression with eta = 0."""
-        model = nerm.baselines.EtaNeutralLogisticRegression(eta=0.0, lam=self.lam)
-        return model.fit(self.fold.X, self.fold.y, viewpoint=self.fold.viewpoint)
-
-    @cached_property
     def plain_measures(self) -> dict[str, float]:
         """The measures of plain logistic regression on the training rows."""
         return self.measures(self.plain.decision_function(self.fold.X))
@@ -247,7 +241,11 @@ def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **
 _SEES: dict[str, Any] = {"sees_group": True, "level": "asked"}
 cut = one(lambda t, limit: nerm.baselines.GroupThresholds(t.plain, limit, t.measure))
 cut_trees = one(lambda t, limit: nerm.baselines.GroupThresholds(t.boosted, limit, t.measure))
-unprocessed = one(lambda t, limit: nerm.baselines.Unprocessed(t.most_neutral, limit, t.measure))
+unprocessed = one(
+    lambda t, limit: nerm.baselines.Unprocessed(
+        nerm.baselines.EtaNeutralLogisticRegression(0.0, t.lam), limit, t.measure
+    )
+)
 drawn = one(lambda t, limit: nerm.baselines.FairlearnThresholds(plain_lr(t.lam), limit))
 _METHODS = [
     _asked("nerm", "nerm at a limit", neutralized, level="asked"),
