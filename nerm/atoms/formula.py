@@ -43,8 +43,7 @@ def power(x: Function, p: float) -> Function:
     whole = p % 2 == 0  # else it is defined for x >= 0 only; rounding may lead out of that
 
     def of(x: Floats, q: float) -> Floats:
-        x = np.where((x < 0) & (x > -1e-9) & (not whole), 0.0, x)
-        return np.where((x >= 0) | whole, np.power(x, q), np.nan)
+        return np.power(x if whole else np.where(x > -1e-9, np.maximum(x, 0.0), np.nan), q)
 
     bent = composed(lambda x: of(x, p), lambda x: p * of(x, p - 1), lambda x: p * (p - 1) * of(x, p - 2))
 

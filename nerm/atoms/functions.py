@@ -452,10 +452,9 @@ class Function:
         table = gain, ridge * centre + step * slope, centre, ends[(places + 1) // 2], ends[places // 2 + 1]
         gain, offset, start, first, last = (line.take(place) for line in table)
         m = np.array(np.clip(start + gain * (r - offset), first, last))
-        for k in self._curves:
-            here = place == 2 * k
-            if k not in skipped and here.any():
-                m[here] = self._newton(r[here], ridge, step, ends[k], ends[k + 1])
+        here = np.isin(place, [2 * k for k in self._curves if k not in skipped])
+        if here.any():
+            m[here] = self._newton(r[here], ridge, step, first[here], last[here])
         return m, place
 
     @property
@@ -471,8 +470,8 @@ class Function:
         known = np.isfinite(slopes)
         return points[known], np.maximum.accumulate(slopes[known])
 
-    def _newton(self, r: Floats, ridge: float, step: float, first: float, last: float) -> Floats:
-        """Return the root in the curve between `first` and `last`, by safeguarded Newton steps.
+    def _newton(self, r: Floats, ridge: float, step: float, first: Floats, last: Floats) -> Floats:
+        """Return the roots between `first` and `last`, on curves, by safeguarded Newton steps.
 
         The bracket comes from a table. At an end slope take the point nearest to 0 that has it: u m - phi(m)
         loses digits far away.
@@ -609,6 +608,7 @@ def composed(
         if not isinstance(p, Quadratic) or p.curve:
             return Curve(jet)
         _, a, b, _ = p.around(0.0)
+
         if not a:
             return Quadratic(0.0, 0.0, float(g(np.array(b))))
 
