@@ -151,6 +151,7 @@ def tradeoff(
     if options["etas"] is not None and options["limits"] is not None:
         raise click.UsageError("--limits and --etas must not both be given.")
     task, settings = shared.request_of(data, options)
+    console.notes(task.notes)
     with console.progress("Trade-off") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
         study = nerm.report.study.run_study(task, settings, every_method=options["methods"] == "all", **more)
@@ -159,7 +160,7 @@ def tradeoff(
             study = replace(study, notes=(*study.notes, nerm.report.proof(study)))
         if options["compare_features"]:
             study = replace(study, notes=(*study.notes, *_features_compared(study, progress)))
-    console.notes(study.notes)
+    console.notes(study.notes[len(task.notes) :])
     saved = save if study.within_limit else None
     if saved is not None:
         _save(study, saved)
@@ -252,6 +253,7 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
                 raise click.UsageError(f"--{name} and --eta must not both be given.")
         options["etas"] = ETAS
     task, settings = shared.request_of(data, options)  # imports what fits only after the roles are clear
+    console.notes(task.notes)  # also seen if no model can be fitted
     level = nerm.report.Level(eta=eta)
     if eta is None:
         usual = COMMAND_LINE.limit if task.numbers is None else settings.limits[-1]  # of a regression
@@ -260,7 +262,7 @@ def _study(console: Console, data: str, options: dict[str, Any], several: bool =
     with console.progress("Fitting") as progress:
         more = {"needed": level, "share": options["test"], "progress": progress, "command": fit_command(data)}
         study = nerm.report.study.run_study(task, settings, levels, **more)
-    console.notes(study.notes)
+    console.notes(study.notes[len(task.notes) :])
     return study
 
 

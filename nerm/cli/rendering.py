@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -61,18 +61,22 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
         title = f"Differences in {display.compared}; the last is the largest between two groups"
         tables.append(make_table(title, ["", "against", "difference", "95 % interval"], lines, left=2))
     if any(g.few for g in point.groups):
-        worst = "; so may the measures above" if any(d.few for d in point.differences) else ""
+        doubts = {d.few for d in point.differences}
+        worst = "; so may the measures above" if doubts == {True} else ""
+        worst = "; the measures above leave such groups out" if len(doubts) > 1 else worst
         tables.append(f"(few): below {nerm.tables.roles.FEW_ROWS} rows, so it may be chance{worst}.")
     return tables
 
 
-def impact_table(ratios: Iterable[Mapping[str, Any]]) -> Any:
+def impact_table(ratios: Sequence[Mapping[str, Any]]) -> Any:
     """Return the table of selection rates and impact ratios, as New York's Local Law 144 has it."""
     lines = []
     for r in ratios:
         shares = [f"{r[name]:.3f}" for name in ("rate", "impact_ratio")]
         lines.append([r["name"], f"{r['rows']:,}{few(r['few'])}", f"{r['selected']:,}", *shares])
-    title = "Impact ratios: the positive rate by the highest one; groups of few rows are no reference"
+    title = "Impact ratios: the positive rate by the highest one"
+    if not any(r["few"] and r["impact_ratio"] == 1 for r in ratios):
+        title += "; groups of few rows are no reference"
     return make_table(title, ["group", "rows", "decided so", "rate", "impact ratio"], lines)
 
 

@@ -381,6 +381,8 @@ def measures_of(
 ) -> tuple[dict[str, float], dict[str, Interval], dict[str, str]]:
     """Return the fields `measures`, `intervals` and `undefined` of a `Point`.
 
+    With several terms, those with a side of few rows do not count, unless all have one.
+
     Parameters
     ----------
     task, scores
@@ -388,9 +390,10 @@ def measures_of(
     """
     if task.numbers is not None:
         return _measures_of_numbers(task, scores)
-    with warnings.catch_warnings():  # a model that says yes to everybody is told by `collapse`
-        warnings.filterwarnings("ignore", "'scores' has no negative entry", UserWarning)
-        reports = [(metrics.report(task.y, scores, v), v) for v in task.terms.values()]
+    terms = task.terms.values()
+    enough = [v for v in terms if min((v > 0).sum(), (v < 0).sum()) >= FEW_ROWS] or terms
+    with warnings.catch_warnings(action="ignore"):  # `collapse` tells a model that says yes to everybody
+        reports = [(metrics.report(task.y, scores, v), v) for v in enough]
     values, intervals, undefined = dict[str, float](), dict[str, Interval](), dict[str, str]()
     for name in reports[0][0].as_dict():
         best = metrics.METRICS[name].best if name in metrics.METRICS else 0.0  # the worst of the terms counts
@@ -408,14 +411,15 @@ def _measures_of_numbers(
     task: TableTask, scores: Floats
 ) -> tuple[dict[str, float], dict[str, Interval], dict[str, str]]:
     """Return the same for the predictions of a regression."""
-    y = np.asarray(task.numbers)
+    y, differences = np.asarray(task.numbers), differences_of(task, scores)
+    enough = [difference for difference in differences if not difference.few] or differences
     error = scores - y
     values = {"rmse": float(np.sqrt(np.mean(error**2))), "mean_absolute_error": float(np.abs(error).mean())}
     values["r2"] = 1 - float(np.mean(error**2) / np.var(y)) if np.ptp(y) else math.nan
-    differences = differences_of(task, scores)
-    worst = max(differences, key=lambda d: np.nan_to_num(abs(d.value), nan=-1.0))
+    worst = max(enough, key=lambda d: np.nan_to_num(abs(d.value), nan=-1.0))
     values["mean_difference"] = worst.value
-    sides = [v for v in task.terms.values() if len(np.unique(v)) > 1]
+    counted = {difference.one for difference in enough}
+    sides = [v for name, v in task.terms.items() if name in counted and len(np.unique(v)) > 1]
     correlations = [metrics.correlation(scores, v) for v in sides]
     values["correlation"] = max(correlations, key=abs, default=math.nan)
     values["ks_distance"] = max((metrics.ks_distance(scores, v) for v in sides), default=math.nan)
@@ -515,10 +519,11 @@ def held_out_bounds(
     statements = []
     for quantity, measure, bound in HELD_OUT:
         try:
-            means = [
-                np.mean([bound(scores[part == k], v[part == k], delta=share) for k in parts])
-                for v in task.terms.values()
-            ]
+            with warnings.catch_warnings(action="ignore"):  # as in `measures_of`
+                means = [
+                    np.mean([bound(scores[part == k], v[part == k], delta=share) for k in parts])
+                    for v in task.terms.values()
+                ]
         except InvalidInputError:  # a part without one of the groups
             continue
         most = float(max(means))

@@ -427,19 +427,18 @@ def _order(value: str) -> tuple[bool, float, str]:
 def kind_of(name: str, table: TextTable) -> str:
     """Return the kind of a column's values: numbers, words, or dates in one of `values.ORDERS`.
 
-    If most but not all known values are numbers (or dates), the column is refused.
+    If not all known values are numbers (or dates), but most are, or most of the different ones, the column is
+    refused.
     """
     words, unknown = table[name], table.unknown(name)
     known, kind, what = int((~unknown).sum()), NUMBERS, "numbers"
     strange = np.isnan(table.numbers(name)) & ~unknown
-    if strange.sum() > known / 2:
+    if strange.sum() > known / 2 and len(set(words[strange])) >= len(table.known(name)) / 2:
         orders = cells.date_orders(table.known(name))
         if not orders:
             return WORDS
         kind, what = orders[0] if len(orders) == 1 else UNCLEAR, f"dates ({orders[0]})"
         strange = cells.dates_in(words, orders[0]).isna() & ~unknown
-    if strange.sum() > known / 2:
-        return WORDS
     must = f"column {name!r} must hold {what.partition(' ')[0]} only, or words"
     got = f"{known - strange.sum()} {what} and {strange.sum()} other values, first {{}}"
     do = "Correct them, declare them missing with --missing {}, or take the column as words with "

@@ -98,9 +98,13 @@ def doubtful(name: str, counts: Mapping[str, int], few: int) -> Iterator[str]:
 
 
 def _one_typo(one: str, two: str) -> bool:
-    """Whether words of at least four letters are equal without one letter of the longer, or of both."""
-    shorter, longer = ({word[:k] + word[k + 1 :] for k in range(len(word))} for word in (one, two))
-    return len(one) >= 4 and (one in longer or not shorter.isdisjoint(longer))
+    """Whether words of at least four letters differ by one letter, or by two adjacent ones swapped."""
+    if len(one) == len(two):
+        differ = [k for k in range(len(one)) if one[k] != two[k]]
+        first, last = differ[0], differ[-1]
+        swapped = last - first == 1 and one[first] + one[last] == two[last] + two[first]
+        return len(one) >= 4 and (first == last or swapped)
+    return len(one) >= 4 and one in {two[:k] + two[k + 1 :] for k in range(len(two))}
 
 
 def word_of(value: Any) -> str:

@@ -118,6 +118,47 @@ def test_small_groups_are_pooled_and_never_the_headline(nerm, regions):
     assert shown == {"region = north", "region = south", "the rest"}
 
 
+def test_a_group_with_few_held_out_rows_is_not_the_headline(nerm, tmp_path):
+    """A group of 60 rows has its own term, but its 15 held-out rows decided the measures."""
+    rows = people(480)
+    for i, row in enumerate(rows):
+        row["region"] = "west" if i % 8 == 0 else "north" if i % 2 else "south"
+        row["decision"] = ">50K" if (row["region"] == "west" and i % 16) or i % 3 == 0 else "<=50K"
+    path = written(tmp_path, rows)
+    roles = ("--target", "income", "--viewpoint", "region")
+    ran = nerm("fit", path, *roles, *FAST)
+    assert ran.code == 0, ran.err
+    assert "region = west   15 (few)" in ran.out
+    assert "the measures above leave such groups out" in " ".join(ran.out.split())
+    plain = json.loads(nerm("fit", path, *roles, *FAST, "--json").out)
+    sound = [d["value"] for d in plain["differences"][:-1] if not d["few"]]
+    assert len(sound) == 2
+    assert plain["measures"]["calders_verwer_score"] == pytest.approx(max(sound, key=abs))
+    found = json.loads(nerm("audit", path, *roles, "--prediction", "decision", "--json").out)
+    headline = [d["value"] for d in found["differences"][:-1]]  # all 60 rows of the west are audited
+    assert found["measures"]["calders_verwer_score"] == pytest.approx(max(headline, key=abs))
+
+
+def test_two_groups_one_of_them_small_have_the_higher_rate_as_reference(nerm, tmp_path):
+    """Only one group was large enough, so the title's rule could not hold."""
+    rows = people(60)
+    for i, row in enumerate(rows):
+        row["sex"] = "female" if i < 25 else "male"
+        row["decision"] = ">50K" if i < 20 or i % 2 else "<=50K"
+    ran = nerm("audit", written(tmp_path, rows), *ROLES, "--prediction", "decision")
+    assert "Impact ratios: the positive rate by the highest one" in ran.out
+    assert "no reference" not in ran.out
+
+
+def test_west_is_no_misspelling_of_east(nerm, tmp_path):
+    rows = people(300)
+    for i, row in enumerate(rows):
+        row["region"] = "West" if i % 13 == 0 else "East" if i % 2 else "Noth" if i == 2 else "North"
+    ran = nerm("fit", written(tmp_path, rows), "--target", "income", "--viewpoint", "region", *FAST)
+    assert "'Noth' (1 row) and 'North' (137) in 'region' may mean the same" in ran.err
+    assert "'West'" not in "".join(line for line in ran.err.splitlines() if "may mean the same" in line)
+
+
 def test_groups_of_few_rows_only_are_refused(nerm, tmp_path):
     rows = respelled("sex", ("male", "M", "Male"), ("female", "F", "female"), rows=people(60))
     ran = nerm("fit", written(tmp_path, rows), "--target", "income", "--viewpoint", "sex", *FAST)
@@ -407,6 +448,33 @@ def test_amounts_with_a_word_among_them_are_no_names_of_rows(nerm, tmp_path):
     assert ran.code == 0, ran.err
     assert "'pay': 1 values missing" in ran.err
     assert "numbers in parentheses in 'change' are read as negative" in ran.err
+
+
+def test_a_dash_in_most_rows_makes_no_words_of_numbers(nerm, tmp_path):
+    """Two thirds of the bonuses were '-'; the numbers became categories, without a note."""
+    rows = people()
+    for i, row in enumerate(rows):
+        row["bonus"] = "-" if i % 3 else f"{100 + i}"
+        row["left on"] = "still here" if i % 4 else f"2024-{i % 12 + 1:02d}-{i % 28 + 1:02d}"
+    path = written(tmp_path, rows)
+    ran = nerm("fit", path, *ROLES, *FAST)
+    assert (ran.code, ran.out) == (2, "")
+    assert "column 'bonus' must hold numbers only, or words. Got 80 numbers and 160 other values" in ran.err
+    ran = nerm("fit", path, *ROLES, *FAST, "--missing", "-")
+    assert "column 'left on' must hold dates only, or words. Got 60 dates (year-month-day) and" in ran.err
+    ran = nerm("fit", path, *ROLES, *FAST, "--missing", "-", "--missing", "still here", "--numeric", "bonus")
+    assert ran.code == 0, ran.err
+    assert "'bonus': 119 values missing" in ran.err
+
+
+def test_the_reading_is_said_also_if_no_model_can_be_fitted(nerm, tmp_path):
+    rows = respelled("income", *YES_AND_NO)
+    for row in rows:
+        row["hours"], row["job"] = "1", "clerk"
+    path = written(tmp_path, rows)
+    ran = nerm("fit", path, *ROLES, "--limit", "0.0001", "--class-weight", "none", "--leave-out", "age")
+    assert ran.code != 0
+    assert "in 'income' is read as 'yes'; --exact keeps them apart" in ran.err
 
 
 def test_separators_inside_quotes_do_not_count(nerm, tmp_path):
