@@ -43,6 +43,7 @@ def measured_tables(point: nerm.report.Point, rows: str) -> list[Any]:
     task, display = point.task, point.display
     lines = []
     for name, words in display.measures.items():
+        words += f" (one decision for all: {point.of_one_decision:.4f})" if name == "accuracy" else ""
         value = point.undefined.get(name) or display.text(point.measures[name], digits=4)
         lines.append([words, value, interval(display, point.intervals.get(name))])
     title = f"{task.asked} by {task.viewpoint.column}: {rows}; {_compared(task)}"

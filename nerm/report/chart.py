@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.report.measuring import Point, absolute_interval
+from nerm.report.measuring import Point, absolute_interval, counted_terms, rounded
 
 if TYPE_CHECKING:
     from nerm.report.study import Study
@@ -103,7 +103,7 @@ def distributions_svg(point: Point) -> str:
     shares, places = np.linspace(0, 1, 101), np.unique(f)
     below = {
         name: [np.searchsorted(np.sort(f[side]), places, "right") / side.sum() for side in (v > 0, v < 0)]
-        for name, v in task.terms.items()
+        for name, v in counted_terms(task).items()
         if len(np.unique(v)) > 1
     }
     worst, sides = max(below.items(), key=lambda pair: np.abs(np.subtract(*pair[1])).max())
@@ -159,7 +159,7 @@ def _environment() -> Any:
     escaped = jinja2.select_autoescape(["html.j2", "svg.j2"])
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=escaped, loader=loader)
     environment.undefined = jinja2.StrictUndefined
-    environment.filters.update(fixed=fixed, per=per, signed=signed, number="{:.3g}".format)
+    environment.filters.update(fixed=fixed, per=per, signed=signed, number=rounded)
     return environment
 
 

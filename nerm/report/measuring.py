@@ -24,6 +24,15 @@ from nerm.typing import Array, Bools, Floats, Ints
 Interval = tuple[float, float]
 
 
+def rounded(value: float, digits: int = 3, sign: str = "") -> str:
+    """Format a number with this many significant digits; only very large or small ones have an exponent.
+
+    >>> rounded(295123.0), rounded(0.001234, 2), rounded(-3424.6, 4, "+")
+    ('295,000', '0.0012', '-3,425')
+    """
+    return format(float(f"{value:.{digits}g}"), f"{sign},.10g")
+
+
 @dataclass(frozen=True)
 class Display:
     """How results are shown, of a classification or of a regression.
@@ -49,7 +58,7 @@ class Display:
     legend
         The explanation of the columns.
     form
-        The format of a number, up to its digits.
+        "fixed": a number has a fixed number of decimals; "rounded": four significant digits.
     """
 
     quality: tuple[str, str]
@@ -69,7 +78,8 @@ class Display:
         """Format the value of a measure, or a rate if it has no name; a dash if it is not finite."""
         if not math.isfinite(value):
             return "–"
-        return format(value, "+" * (name in self.signed) + self.form.format(digits))
+        sign = "+" if name in self.signed else ""
+        return rounded(value, 4, sign) if self.form == "rounded" else format(value, f"{sign}.{digits}f")
 
     @property
     def difference(self) -> str:
@@ -178,6 +188,11 @@ class Point:
     def display(self) -> Display:
         """How the measures are shown."""
         return OF_DECISIONS if self.task.numbers is None else OF_NUMBERS
+
+    @property
+    def of_one_decision(self) -> float:
+        """The accuracy of one decision for all rows, the more frequent one."""
+        return float(max((self.task.y > 0).mean(), (self.task.y < 0).mean()))
 
     @property
     def certified(self) -> str:
@@ -376,12 +391,17 @@ def _difference(decided: Array, one: str, other: str, these: Bools, those: Bools
     return Difference(one, other, *estimate(decided[these], decided[those]), few)
 
 
+def counted_terms(task: TableTask) -> dict[str, Floats]:
+    """Return the terms that count for measures: those with FEW_ROWS rows on both sides, else all."""
+    sizes = {name: min((v > 0).sum(), (v < 0).sum()) for name, v in task.terms.items()}
+    least = FEW_ROWS if max(sizes.values()) >= FEW_ROWS else 0
+    return {name: v for name, v in task.terms.items() if sizes[name] >= least}
+
+
 def measures_of(
     task: TableTask, scores: Floats
 ) -> tuple[dict[str, float], dict[str, Interval], dict[str, str]]:
     """Return the fields `measures`, `intervals` and `undefined` of a `Point`.
-
-    With several terms, those with a side of few rows do not count, unless all have one.
 
     Parameters
     ----------
@@ -390,10 +410,8 @@ def measures_of(
     """
     if task.numbers is not None:
         return _measures_of_numbers(task, scores)
-    terms = task.terms.values()
-    enough = [v for v in terms if min((v > 0).sum(), (v < 0).sum()) >= FEW_ROWS] or terms
     with warnings.catch_warnings(action="ignore"):  # `collapse` tells a model that says yes to everybody
-        reports = [(metrics.report(task.y, scores, v), v) for v in enough]
+        reports = [(metrics.report(task.y, scores, v), v) for v in counted_terms(task).values()]
     values, intervals, undefined = dict[str, float](), dict[str, Interval](), dict[str, str]()
     for name in reports[0][0].as_dict():
         best = metrics.METRICS[name].best if name in metrics.METRICS else 0.0  # the worst of the terms counts
@@ -418,8 +436,7 @@ def _measures_of_numbers(
     values["r2"] = 1 - float(np.mean(error**2) / np.var(y)) if np.ptp(y) else math.nan
     worst = max(enough, key=lambda d: np.nan_to_num(abs(d.value), nan=-1.0))
     values["mean_difference"] = worst.value
-    counted = {difference.one for difference in enough}
-    sides = [v for name, v in task.terms.items() if name in counted and len(np.unique(v)) > 1]
+    sides = [v for v in counted_terms(task).values() if len(np.unique(v)) > 1]
     correlations = [metrics.correlation(scores, v) for v in sides]
     values["correlation"] = max(correlations, key=abs, default=math.nan)
     values["ks_distance"] = max((metrics.ks_distance(scores, v) for v in sides), default=math.nan)

@@ -225,6 +225,7 @@ def test_demo(nerm, tmp_path):
         "gap: the objective is certified",
         "C_sgn: |share of",
         "Marks: → recommended",
+        "accuracy: one decision for all rows would have 0.5",
         "logistic regression: another loss",
         "logistic regression",
         "per 1,000 people",

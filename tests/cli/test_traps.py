@@ -207,7 +207,8 @@ def test_save_writes_a_model_within_a_limit_or_nothing(nerm, data, tmp_path):
     )
     text = " ".join(ran.out.split())
     assert (
-        "so no limit stands. One threshold per group, which needs the group of every new row, reaches" in text
+        "so “no limit” stands. One threshold per group, which needs the group of every new row, reaches"
+        in text
     )
     assert "group thresholds" in text
     assert "Model:" not in text
