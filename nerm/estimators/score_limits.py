@@ -112,8 +112,10 @@ def within(model: Any, rows: TrainingRows, limit: float, pool: SolverPool) -> So
         solution, value = _searched(model, rows, limit, solved)
     model.trace_, model.neutrality_ = pd.DataFrame(trace), value
     if abs(value) > limit + 1e-9 * (1 + limit):
-        failed = f"No model within the convex limits reaches |{model.measure}| <= {limit:g}"
-        raise NotNeutralError(failed, f"The closest has {value:.4f}", [("limit", "raise")])
+        failed = f"No model reaches |{model.measure}| <= {limit:g} on the training rows"
+        given = "the covariance" if model.measure == "correlation" else "the differences of the group means"
+        least = f"The closest has {abs(value):.4f}, with {given} limited to {trace[-1]['bound']:.2g}"
+        raise NotNeutralError(failed, least, [("limit", "raise"), ("kernel", "change")])
     return solution
 
 

@@ -1,6 +1,6 @@
 """Find solutions that meet a `Target`, for one binary problem or for several one-vs-rest problems."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.neutralize.groups import Groups, groups_of
-from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, MOST_STEPS, Search, secant
+from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, Search, secant
 from nerm.neutralize.target import Candidate, History, Neutralized, Target
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, assign_folds, hold_out
@@ -76,9 +76,9 @@ def explore(search: Search) -> list[Candidate]:
     start: Floats | None = None
     for surrogate in search.surrogates:
         convex = not isinstance(surrogate, DCFunction)
-        begin = None if convex or start is None else 2 * start
-        at = search.find(surrogate, begin, 0 if begin is None else MOST_STEPS)
-        found.append(search.best(search.history.of(surrogate)) or at)
+        search.explore(surrogate, None if convex or start is None else 2 * start)
+        candidates = search.history.of(surrogate)
+        found.append(search.best(candidates) or search.nearest(candidates))
         start = found[-1].weights if convex else start
     return found
 
@@ -112,9 +112,9 @@ def compare(search: Search, folds: int = 3) -> list[Candidate]:
         rows, fitted = np.flatnonzero(some), finalists
         if inner is search:
             again = part(search, rows)
-            fitted = [
-                again.solve(one.surrogate, one.weights, _start(one, rows), steps=2) for one in finalists
-            ]
+            near = [None if p.is_kernel else one for one in finalists]
+            pairs = zip(finalists, near, strict=True)
+            fitted = [again.solve(one.surrogate, one.weights, start) for one, start in pairs]
         for k, one in enumerate(fitted):
             scores[k, ~some] = _elsewhere(p, one, rows)[~some]
     seen = np.flatnonzero(np.isfinite(scores).all(axis=0))
@@ -158,12 +158,6 @@ def part(search: Search, rows: Ints) -> Search:
     return made
 
 
-def _start(candidate: Candidate, rows: Ints) -> tuple[Floats, float]:
-    """Return (coef, intercept) of a candidate, for the problem of some of its rows."""
-    coef = candidate.solution.coef
-    return coef[rows] if candidate.solution.problem.is_kernel else coef, candidate.solution.intercept
-
-
 def _elsewhere(problem: Problem, candidate: Candidate, rows: Ints) -> Floats:
     """Return the scores on all rows, minus the threshold, of a candidate that was fitted on some rows."""
     coef = candidate.solution.coef
@@ -202,44 +196,18 @@ def answers(searches: Sequence[Search]) -> list[Neutralized]:
 
 def _found(search: Search) -> Candidate:
     """Return a usable candidate within the limit; for one of several classes, else the nearest candidate."""
-    plain, spare = search.plain, []
+    plain = search.plain
     if plain.value <= search.target.allowance and not plain.threshold:
         if not plain.admissible and not search.one_of_several:
             raise search.error()
         return plain
-    for at in compare(search):
-        start = at
-        if at not in search.history.candidates:  # it was fitted on a part of the rows
-            near = len(search.terms) == 1 or isinstance(at.surrogate, DCFunction)
-            start = search.find(at.surrogate, at.weights, MOST_STEPS if near else 0)
-        search.refine(start)
-        for candidate, lost in _polished(search, at.surrogate):
-            if lost <= 2 * search.error_of_accuracy:
-                return candidate
-            spare.append(candidate)
-    best = max(spare, key=lambda one: one.quality["accuracy"], default=None) or search.bisect()
+    best = next(filter(None, map(search.final, compare(search))), None)
+    convex = [one for one in search.history.candidates if any(one.etas) and one.solution.problem.is_convex]
+    while convex and best is None and search.left:
+        best = search.final(search.nearest(convex))
     if best is None and not search.one_of_several:
         raise search.error()
     return best or search.nearest()
-
-
-def _polished(search: Search, surrogate: Any) -> Iterator[tuple[Candidate, float]]:
-    """Yield usable candidates solved to the tolerance, the best first, and the accuracy that each lost.
-
-    A nonconvex candidate may become less accurate on the way to its stationary point.
-    """
-    candidates, tol = [search.plain, *search.history.of(surrogate)], search.target.tol
-    reserved = MOST_STEPS if isinstance(surrogate, DCFunction) else 0  # solves for another surrogate
-    while (rough := search.best(candidates)) is not None:
-        candidates.remove(rough)
-        best = rough
-        if rough is not search.plain:
-            if search.left <= reserved:
-                continue
-            near = rough.solution.coef, rough.solution.intercept
-            best = search.solve(surrogate, rough.weights, near, tol, max(1, search.left - reserved))
-        if best.admissible and best.solution.status.success:
-            yield best, rough.quality["accuracy"] - best.quality["accuracy"]
 
 
 # --- several classes ---------------------------------------------------------------------------------

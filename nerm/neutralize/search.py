@@ -1,12 +1,13 @@
 """Solve one problem with one-sided neutrality terms of varying weights; give each solution a threshold.
 
 As eta grows from 0, the signed measure decreases from its value at the plain model (eta = 0), through 0, to
-its value at a model that opposes the viewpoint v. It is nearly a straight line, so a few secant steps
-(Broyden's method, if there are several terms) lead to weights at which the ranking is about as neutral as the
-limit asks. The threshold then does the rest exactly (`nerm.metrics.thresholds`).
+its value at a model that opposes the viewpoint v. For every eta the threshold does the rest exactly
+(`nerm.metrics.thresholds`), at a cost in accuracy that decreases as eta grows, while the cost of the
+neutrality term increases. The sum is about smallest where both are equal, so eta is bisected for that. With
+several terms, secant steps (Broyden's method) find the ratio of their weights first.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -33,7 +34,8 @@ from nerm.typing import Bools, Floats
 
 MOST_SOLVES = 40  # convex solves of one search, in all
 FIRST_WEIGHT = 0.3  # eta compares two mean losses, so it is of order 1
-MOST_STEPS = 3  # convex steps of a nonconvex candidate that is only compared
+EXPLORED = 5  # candidates per surrogate
+MOST_STEPS = 2  # convex steps of a nonconvex candidate that is only compared
 USED = 0.8  # a measure of this share of the limit uses it
 ADVICE = (("limit", "raise"), ("keep", "lower"), ("surrogate", "change"), ("lam", "change"))
 
@@ -115,8 +117,8 @@ class Search:
         return MOST_SOLVES - len(self.history.rows)
 
     def affordable(self, surrogate: Any) -> int:
-        """Return how many candidates of a surrogate can still be solved."""
-        return self.left // (MOST_STEPS if isinstance(surrogate, DCFunction) else 1)
+        """Return how many candidates of a surrogate can be explored, with half of all solves."""
+        return (self.left - MOST_SOLVES // 2) // (MOST_STEPS if isinstance(surrogate, DCFunction) else 1)
 
     @property
     def group_names(self) -> list[str]:
@@ -136,10 +138,11 @@ class Search:
         """Solve with one-sided terms of these signed weights, (number of terms,).
 
         A positive weight penalizes agreement with the viewpoint, a negative one disagreement. Only a
-        nonconvex problem uses `near`, its starting point (coef, intercept), and `steps`, its largest number
-        of convex steps.
+        nonconvex problem uses `near`, a candidate to start from, and `steps`, its largest number of convex
+        steps.
         """
         objective = self.objective(surrogate, weights)
+        near = near and (near.solution.coef, near.solution.intercept)
         solution = self.solution(objective, tol or self.target.rough_tol, near, min(steps, self.left))
         return self._candidate(solution, surrogate, weights)
 
@@ -154,7 +157,7 @@ class Search:
         return replace(given, terms=tuple(terms))
 
     def solution(self, objective: Objective, tol: float, near: Any = None, steps: int = 1) -> Solution:
-        """Solve the problem with this objective; the parameters are those of `solve`."""
+        """Solve the problem with this objective, from the hypothesis `near`."""
         weighted = with_terms(self.problem, objective)
         options = {} if near is None or weighted.is_convex else {"start": near, "max_steps": max(steps, 1)}
         return self.pool.solve(weighted, tol, **options)
@@ -207,6 +210,8 @@ class Search:
             admissible=solved and not objection and within is not None,
             directions=self.directions(scores - table.thresholds[at]),
             distance=float(table.distance[at]) if solved else np.inf,
+            free=float(table.accuracy[at]),
+            cost=float(table.accuracy[at] - table.accuracy[nearest]),
             quality=quality,
         )
         metric, rates = self.target.metric, zip(self.group_names, candidate.rates.tolist(), strict=True)
@@ -271,8 +276,30 @@ class Search:
             least = constant + self.target.keep * (most - constant)
             worth = {one: value for one, value in worth.items() if one.quality["accuracy"] >= least}
         top = max(worth.values(), default=0.0) - self.error_of_accuracy
-        used = [c for c in worth if c.value >= USED * self.target.allowance and worth[c] >= top]
+        used = [one for one in worth if self.uses(one) and worth[one] >= top]
         return max(used or worth, key=lambda candidate: worth[candidate], default=None)
+
+    def final(self, at: Candidate) -> Candidate | None:
+        """Solve at the weights of a candidate, and near them; return the best usable one, or the plain model.
+
+        The candidate may have been fitted on a part of the rows.
+        """
+        own = at in self.history.candidates
+        if len(self.terms) > 1 and not own:
+            self.explore(at.surrogate, at.weights)
+            at, own = self.nearest(self.history.of(at.surrogate)), True
+        near, best = at if own or not self.problem.is_kernel else self.plain, None
+        for number in range(3):
+            self.narrow(at.surrogate, at.weights, 1, near)
+            solved = [one for one in self.history.of(at.surrogate) if one.solution.tol == self.target.tol]
+            best = self.best([one for one in (self.plain, *solved) if one.solution.status.success])
+            if best is not None and self.uses(best) and (number or self.enough(best)):
+                break
+        return best
+
+    def uses(self, one: Candidate) -> bool:
+        """Return whether a candidate uses the limit, on the side of the plain model."""
+        return one.value >= USED * self.target.allowance and float(one.parts @ self.plain.parts) > 0
 
     @cached_property
     def error_of_accuracy(self) -> float:
@@ -280,62 +307,51 @@ class Search:
         accuracy = self.before.accuracy[0]
         return float(np.sqrt(accuracy * (1 - accuracy) / self.problem.n))
 
-    def find(self, surrogate: Any, start: Floats | None = None, most: int = 0) -> Candidate:
-        """Search weights at which the ranking is about as neutral as the limit asks.
+    def explore(self, surrogate: Any, start: Floats | None = None) -> None:
+        """Search weights of which none is larger than the limit needs, at a rough tolerance.
 
-        Parameters
-        ----------
-        surrogate
-            psi of the terms.
-        start : (number of terms,) array, optional
-            The first weights.
-        most : int
-            The largest number of candidates; by default 4, and more if there are several terms.
-
-        Returns
-        -------
-        Candidate
-            The candidate whose ranking is closest.
+        With several terms, secant steps find their ratio first. `start`, (number of terms,), are the first
+        weights.
         """
-        directions, count = self.plain.directions, len(self.terms)
-        x = directions if directions.any() else np.ones(count)
-        x = (self.first or FIRST_WEIGHT) * x / np.abs(x).sum() if start is None else start
+        x, directions, count = start, self.plain.directions, len(self.terms)
+        if x is None:
+            x = directions if directions.any() else np.ones(count)
+            x = (self.first or FIRST_WEIGHT) * x / np.abs(x).sum()
+        if count > 1:
 
-        def evaluate(weights: Floats, near: Candidate) -> Candidate:
-            return self.solve(surrogate, weights, (near.solution.coef, near.solution.intercept))
+            def evaluate(weights: Floats, near: Candidate) -> Candidate:
+                return self.solve(surrogate, weights, near)
 
-        solves = max(1, min(most or 2 + 2 * min(count, 5), self.affordable(surrogate) - 1))
-        return secant(evaluate, self.plain, x, self.target.allowance, solves)
+            most = 4 if start is not None else 2 + 2 * min(count, 5)
+            most = max(1, min(most, self.affordable(surrogate)))
+            x = secant(evaluate, self.plain, x, self.target.allowance, most).weights
+        self.narrow(surrogate, x, min(EXPLORED, self.affordable(surrogate)))
 
-    def refine(self, at: Candidate) -> None:
-        """Solve around a candidate: with weights that are a little smaller, and a little larger."""
-        for factor in (0.8, 1.2) if self.left > 2 * MOST_STEPS else ():
-            near = at.solution.coef, at.solution.intercept
-            self.solve(at.surrogate, factor * at.weights, near, steps=MOST_STEPS - 1)
+    def narrow(self, surrogate: Any, x: Floats, solves: int, near: Any = None) -> None:
+        """Bisect for the smallest multiple of the weights x that is enough (`enough`).
 
-    def bisect(self) -> Candidate | None:
-        """Return a usable candidate between the plain model and one beyond neutrality; None if there is none.
-
-        Beyond neutrality the measure has the other sign, or the ranking is no better than chance. The weights
-        of the nearest convex candidate beyond it are multiplied by factors between 0 and 1. If no candidate
-        is beyond it yet, the largest weights are doubled first.
+        With a starting point `near`, a candidate, x is nearly the right size: the problems are solved to the
+        tolerance, and the nonconvex ones to a stationary point.
         """
+        tol, growth = (self.target.tol, 1.2) if near else (self.target.rough_tol, 2.0)
+        for _ in range(min(solves, self.left)):
+            steps = self.left - 6 if near else MOST_STEPS  # a few solves are kept for another surrogate
+            known = [one for one in self.history.of(surrogate) if one.solution.tol == tol]
+            sizes = {float(one.weights @ x / (x @ x)): one for one in known}
+            sizes = {size: one for size, one in sizes.items() if np.allclose(size * x, one.weights)}
+            low, size = next_size({size: self.enough(one) for size, one in sizes.items()}, growth)
+            self.solve(surrogate, size * x, sizes.get(low, near or self.plain), tol, steps)
 
-        def beyond(one: Candidate) -> bool:
-            over = one.quality["auc"] <= 0.5 or float(one.directions @ self.plain.directions) < 0
-            return over or not np.isfinite(one.distance)
+    def enough(self, one: Candidate) -> bool:
+        """Return whether the weights of a candidate are large enough.
 
-        convex = [c for c in self.history.candidates if any(c.etas) and c.solution.problem.is_convex]
-        convex.sort(key=lambda one: float(np.abs(one.weights).sum()))
-        start = next(filter(beyond, convex), convex[-1] if convex else None)
-        low, high = (0.0, 1.0) if start is None or beyond(start) else (1.0, np.inf)
-        while start is not None and self.left > 0:
-            factor = 0.5 * (low + high) if np.isfinite(high) else 2 * low
-            one = self.solve(start.surrogate, factor * start.weights, tol=self.target.tol)
-            if one.admissible:
-                return one
-            low, high = (low, factor) if beyond(one) else (factor, high)
-        return None
+        They are if the threshold costs at most as much accuracy as the terms. They are also if they are too
+        large: the measure has the other sign, the ranking is no better than chance, or nothing was solved.
+        """
+        over = one.quality["auc"] <= 0.5 or float(one.directions @ self.plain.directions) < 0
+        if over or not np.isfinite(one.distance):
+            return True
+        return one.admissible and one.cost <= self.plain.free - one.free
 
     # --- the answer -------------------------------------------------------------------------------------
 
@@ -356,7 +372,7 @@ class Search:
             groups=tuple(name for g in self.groups if len(g.names) > 2 for name in g.names),
         )
 
-    def nearest(self) -> Candidate:
+    def nearest(self, among: Sequence[Candidate] = ()) -> Candidate:
         """Return the certified and usable candidate with the smallest distance of the measure.
 
         Within the limit, the most accurate one is the nearest.
@@ -366,7 +382,7 @@ class Search:
             far = max(one.value, self.target.allowance)
             return not one.solution.status.success, bool(one.objection), far, -one.quality["accuracy"]
 
-        return min(self.history.candidates, key=rank)
+        return min(among or self.history.candidates, key=rank)
 
     def error(self) -> NotNeutralError:
         """Return the error that reports the nearest usable model, why it is refused, and what to change."""
@@ -397,12 +413,29 @@ def surrogates_of(surrogate: Any, problem: Problem) -> list[Any]:
     if isinstance(surrogate, str) and surrogate == "auto":
         losses = [t.term.loss for t in problem.objective.terms if isinstance(t.term, Risk)]
         smooth = any(np.isfinite(loss.facts.smoothness) for loss in losses)
-        return [Logistic() if smooth else Hinge(), Ramp(1.0)]
+        return [Logistic() if smooth else Hinge(), Ramp(1.5)]
     given = list(surrogate) if isinstance(surrogate, list | tuple) else [surrogate]
     if not given or not all(isinstance(one, MarginFunction | DCFunction) for one in given):
         must = "'surrogate' must be 'auto', a margin function or a list of them"
         raise InvalidInputError(must, repr(surrogate), "Pass nerm.Logistic(), for instance")
     return given
+
+
+def next_size(enough: Mapping[float, bool], growth: float = 2.0) -> tuple[float, float]:
+    """Return the next size to try, after the largest one that is known to be too small.
+
+    `enough` says for each size whether it was enough.
+
+    >>> next_size({}), next_size({1.0: False}), next_size({1.0: True}), next_size({1.0: False, 2.0: True})
+    ((0.0, 1.0), (1.0, 2.0), (0.0, 0.5), (1.0, 1.5))
+    """
+    high = min((size for size, met in enough.items() if met), default=np.inf)
+    low = max((size for size in enough if size < high), default=0.0)
+    if not np.isfinite(high):
+        return low, growth * low or 1.0
+    if not low:
+        return low, high / growth
+    return low, (low + high) / 2
 
 
 def secant(evaluate: Callable[[Floats, Any], Any], at: Any, x: Floats, most: float, solves: int) -> Any:
@@ -427,8 +460,7 @@ def secant(evaluate: Callable[[Floats, Any], Any], at: Any, x: Floats, most: flo
     candidate
         The candidate with the smallest distance.
     """
-    plain, count, seen = at, len(x), [at]
-    jacobian = np.zeros((count, count))
+    plain, jacobian = at, np.zeros((len(x), len(x)))
     for _ in range(solves):
         new = evaluate(x, at)
         if not np.isfinite(new.distance):
@@ -437,33 +469,15 @@ def secant(evaluate: Callable[[Floats, Any], Any], at: Any, x: Floats, most: flo
         change, move = new.directions - at.directions, x - at.weights
         length = max(float(move @ move), np.finfo(float).tiny)
         if not jacobian.any():
-            jacobian = min(float(change @ move) / length, -1e-3) * np.eye(count)
+            jacobian = min(float(change @ move) / length, -1e-3) * np.eye(len(x))
         else:
             jacobian = jacobian + np.outer(change - jacobian @ move, move) / length
         if new.distance < at.distance or at is plain:
             at = new
-        overshot = count == 1 and bool((at.directions * plain.directions < 0).any())
-        if at.distance <= most and not overshot:
+        if at.distance <= most:
             break
         x = step(at, plain.directions, jacobian, most)
-        if count == 1:
-            seen.append(new)
-            x = _bracketed(x, seen)
     return at
-
-
-def _bracketed(x: Floats, seen: Sequence[Any]) -> Floats:
-    """Return the weight of a single term, moved between the weights where the measure changes its sign.
-
-    `seen` has the candidates so far, the plain model first. If the sign has not changed yet, the weight is at
-    most doubled.
-    """
-    toward = float(np.sign(seen[0].directions[0])) or 1.0
-    places = [(toward * float(one.weights[0]), toward * float(one.directions[0])) for one in seen]
-    low = max((place for place, value in places if value > 0), default=0.0)
-    high = min((place for place, value in places if value <= 0 and place > low), default=2 * low)
-    margin = 0.1 * (high - low)
-    return toward * np.clip(toward * x, low + margin, high - margin) if low < high else x
 
 
 def step(at: Any, plain: Floats, jacobian: Floats, goal: float) -> Floats:

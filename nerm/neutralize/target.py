@@ -140,6 +140,8 @@ class Candidate:
         The weighted agreement of each term, at the threshold that is the most accurate without a limit.
     distance : float
         The distance of the measure from its best value at that threshold; infinite if nothing was solved.
+    free, cost : float
+        The accuracy at that threshold, and how much of it `threshold` costs.
     quality : dict
         Accuracy and AUC of the scores, and "worth", the criterion `prefer`.
 
@@ -156,6 +158,8 @@ class Candidate:
     admissible: bool
     directions: Floats
     distance: float
+    free: float
+    cost: float
     quality: Mapping[str, float]
 
     @property

@@ -78,3 +78,13 @@ def test_what_is_not_possible_is_refused(rows):
     chunks = nerm.Chunks(lambda: iter([(X, y, age)]))
     with pytest.raises(nerm.InvalidInputError, match="chunks have no limit on scores"):
         model.fit(chunks)
+
+
+def test_a_limit_that_no_model_reaches_names_the_closest(rows):
+    X, y, age = rows
+    model = nerm.NERMClassifier("logistic", limit=0.001, measure="ks_distance", quantiles=2)
+    text = (
+        r"No model reaches \|ks_distance\| <= 0.001 on the training rows. The closest has 0\.\d+, with the "
+    )
+    with pytest.raises(nerm.NotNeutralError, match=text + "differences of the group means limited to"):
+        model.fit(X, y, viewpoint=age)

@@ -93,8 +93,8 @@ def test_auto_compares_a_convex_surrogate_and_a_ramp():
     def compared(loss):
         return surrogates_of("auto", (nerm.Risk(loss) + nerm.SquaredL2()).on(X, y, viewpoint=v))
 
-    assert compared(nerm.Hinge()) == [nerm.Hinge(), nerm.Ramp(1.0)]
-    assert compared(nerm.Logistic()) == [nerm.Logistic(), nerm.Ramp(1.0)]
+    assert compared(nerm.Hinge()) == [nerm.Hinge(), nerm.Ramp(1.5)]
+    assert compared(nerm.Logistic()) == [nerm.Logistic(), nerm.Ramp(1.5)]
 
 
 def test_neutralize_keeps_a_plain_model_within_the_limit():

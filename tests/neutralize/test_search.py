@@ -10,17 +10,9 @@ import pytest
 
 import nerm
 from nerm.neutralize.groups import groups_of
-from nerm.neutralize.search import secant, step
+from nerm.neutralize.search import next_size, secant, step
 
 LIMIT = 0.05
-
-CURVES = {  # falling from a measure beyond the limit through 0, at weights of very different sizes
-    "straight": lambda x: 0.4 - 0.3 * x,
-    "early": lambda x: 0.4 - 4 * x,
-    "late": lambda x: 0.4 - 0.1 * x,
-    "bent": lambda x: 0.5 - np.sqrt(np.abs(x)),
-    "saturated": lambda x: 0.4 - 0.6 * np.tanh(x / 2),
-}
 
 
 def at(curve, x):
@@ -39,13 +31,20 @@ def searched(curve, count=1, solves=12):
     return secant(evaluate, plain, first, LIMIT, solves), seen
 
 
-@pytest.mark.parametrize("opposed", [False, True])
-@pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
-def test_one_weight_reaches_the_limit(curve, opposed):
-    found, seen = searched((lambda x: -curve(-x)) if opposed else curve)
-    assert found.distance <= LIMIT
-    assert np.sign(found.weights[0]) == (-1 if opposed else 1)
-    assert len(seen) <= 8
+@pytest.mark.parametrize("least", [0.003, 0.7, 1.0, 5.3, 80.0])
+def test_the_smallest_size_that_is_enough_is_found(least):
+    enough, low, size = {}, 0.0, 1.0
+    for _ in range(14):
+        enough[size] = size >= least
+        low, size = next_size(enough)
+        assert low == max((one for one in enough if one < least), default=0.0)
+    smallest = min(one for one, met in enough.items() if met)
+    assert low < least <= smallest <= 1.1 * low
+
+
+def test_the_smallest_size_of_several_that_are_enough_counts():
+    assert next_size({1.0: True, 2.0: False, 3.0: True}) == (0.0, 0.5)
+    assert next_size({0.5: False, 1.0: True, 2.0: False, 3.0: True}) == (0.5, 0.75)
 
 
 @pytest.mark.parametrize("count", [2, 5])
