@@ -4,7 +4,7 @@
     python benchmarks/ablation.py nerm.solvers.interior_point.engine.Tuning.left_behind=0.0 --families correlated mixed
     python benchmarks/ablation.py nerm.some.module.ROUNDS=1 nerm.some.module.SHARE=inf --scale 0.1 --repeat 3
 
-Each assignment is measured by itself (with --together all of them at once) on families of data, in turn with
+Each assignment is measured by itself (with --at-once all of them at once) on families of data, in turn with
 the package as it is, each in a process of its own. A ratio above 1 is lost without the device: the minimum of
 processor seconds with the assignment over the minimum without. The name is that of a module's constant, which
 is replaced in all modules that imported it, or of a field of a dataclass, whose default is replaced. Compiled
@@ -203,7 +203,7 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", choices=names, default=["correlated", "mixed"])
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="multiplies the number of rows")
-    parser.add_argument("--together", action="store_true", help="all assignments at once")
+    parser.add_argument("--at-once", action="store_true", help="all assignments at once")
     parser.add_argument("--compiled", action="store_true", help="an empty cache of numba for each process")
     parser.add_argument("--list", action="store_true", help="print the constants and their values")
     chosen = parser.parse_args()
@@ -213,7 +213,7 @@ def main() -> None:
         return
     if not chosen.assignments:
         parser.error("give NAME=VALUE, or --list")
-    groups = [chosen.assignments] if chosen.together else [[each] for each in chosen.assignments]
+    groups = [chosen.assignments] if chosen.at_once else [[each] for each in chosen.assignments]
     with tempfile.TemporaryDirectory() as folder:
         compare(groups, chosen, lambda k: f"{folder}/{k}" if chosen.compiled else None)
 

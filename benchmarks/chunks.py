@@ -225,16 +225,16 @@ def outside(arguments: list[str], watch: Callable[[Any], None] = lambda _: None)
     """
     command = [sys.executable, __file__, "fit", *arguments]
     running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    peak, together = 0.0, 0.0
+    peak, total_memory = 0.0, 0.0
     while running.poll() is None:
         members = family(running.pid)
         peak = max([peak, *(resident(pid, "VmHWM") for pid in members)])
-        together = max(together, sum(resident(pid, "VmRSS") for pid in members))
+        total_memory = max(total_memory, sum(resident(pid, "VmRSS") for pid in members))
         watch(running)
         time.sleep(0.05)
     output = running.communicate()[0].splitlines()
     found = json.loads(output[-1]) if output else {"status": f"ended by signal {-running.returncode}"}
-    return {**found, "GiB": peak, "GiB of all": together}
+    return {**found, "GiB": peak, "GiB of all": total_memory}
 
 
 def in_memory(rows: int, tol: float, repeat: int = 2) -> Iterator[tuple[bool, str]]:
@@ -257,10 +257,10 @@ def in_memory(rows: int, tol: float, repeat: int = 2) -> Iterator[tuple[bool, st
         one, other = min(seconds["chunks"]), min(seconds["memory"])
         text = f"{name}, eta {eta:g}, {rows} rows in memory: chunks {one:.1f} s, engine {other:.1f} s"
         yield one <= 2 * other, f"{text}, ratio {one / other:.2f} of at most 2 (processor time)"
-        together, apart = found["memory"], found["chunks"]
+        whole, apart = found["memory"], found["chunks"]
         total = problem.on(X, y, viewpoint=v).evaluate(apart.coef, apart.intercept).total
-        worse = total / together.certificate.dual - 1
-        alike = float(np.mean(together.predict(X) == apart.predict(X)))
+        worse = total / whole.certificate.dual - 1
+        alike = float(np.mean(whole.predict(X) == apart.predict(X)))
         text = f"{name}, eta {eta:g}: at most {worse:.1e} above the bound in memory, {alike:.2%} of decisions alike"
         yield worse <= 2 * tol, text
 

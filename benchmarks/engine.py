@@ -1,7 +1,7 @@
 """nerm beside its peers: objective, gap, time, peak memory and the ratio of times.
 
     python benchmarks/engine.py all --json measured.json          every case below, and a line for every target
-    python benchmarks/engine.py all --scale 0.03                  the same on small data, as a trial
+    python benchmarks/engine.py all --scale 0.03                  a small run, on small data
     python benchmarks/engine.py all --history benchmarks/history.csv     ratios of a release, kept: a peer's time over
                                                                   nerm's, and of a path in median cold solves
     python benchmarks/engine.py onehot --eta 0.1 1 10             60,420 one-hot rows, the cvxpy solvers
@@ -192,7 +192,7 @@ def run(case: Case, limit: float) -> list[Row]:
 
 
 def growth(rows: list[Row]) -> list[Row]:
-    """Compare neighbouring sizes of the same weights."""
+    """Compare adjacent sizes at equal weights."""
     found = []
     for first, last in pairwise(sorted(rows, key=lambda row: (row["lam"], row["eta"], row["n"]))):
         if first["n"] < last["n"]:
@@ -347,7 +347,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument(
         "--limit", type=float, default=120.0, help="seconds for an answer (%(default)s; nerm alone: 10 x)"
     )
-    parser.add_argument("--scale", type=float, default=1.0, help="multiplies every n, for a trial")
+    parser.add_argument("--scale", type=float, default=1.0, help="multiplies every n, for a small run")
     parser.add_argument("--json", type=Path, help="file for all rows, the summary and the versions")
     parser.add_argument(
         "--history", type=Path, help="table to which this version's ratios are added, as history.csv"

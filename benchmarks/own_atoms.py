@@ -8,7 +8,7 @@ Twelve formulas: six piecewise quadratic, three smooth, three neither. Half of t
 develop the code. The time is the least processor time of three runs of `Problem.solve` with the certificate; the ratio
 is to the built-in hinge (piecewise quadratic formulas, per block that the formula needs) or logistic loss (the others).
 At 200 rows the seconds beyond the built-in are shown, those to make the atom and the problem included. A line ends with
-"misses" where the ratio exceeds the bound of its case (`BOUNDS`) or the gap exceeds 1e-6.
+"too slow" where the ratio exceeds the bound of its case (`BOUNDS`) or the gap exceeds 1e-6.
 """
 
 from __future__ import annotations
@@ -120,12 +120,12 @@ def main() -> None:
                 beside = hinge if family == "quadratic" else logistic
                 figure = built + seconds - beside if kind == "small" else seconds / beside / blocks
                 gap = solution.certificate.relative_gap
-                misses = figure > BOUNDS[kind][FAMILIES.index(family)] or gap > 1e-6
+                slow = figure > BOUNDS[kind][FAMILIES.index(family)] or gap > 1e-6
                 line = f"  {name:<18}{family:<10}{seconds:8.3f} s  {'more' if kind == 'small' else 'ratio'} {figure:6.3f}"
                 line += f"  gap {gap:.0e}  {solution.stats.solver}, built in {built:.3f} s"
                 if chosen.clarabel:
                     line += f"  clarabel {timed(problem, 'clarabel', chosen.limit)[0]:.1f} s"
-                print(line + ("  misses" if misses else ""), flush=True)
+                print(line + ("  too slow" if slow else ""), flush=True)
 
 
 if __name__ == "__main__":

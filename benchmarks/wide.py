@@ -3,7 +3,7 @@
     python benchmarks/wide.py                            all families, one line each, then a line for every target
     python benchmarks/wide.py zipf --theta               LIBLINEAR on the stacked rows at nerm's theta, too
     python benchmarks/wide.py large                      50,000 x 200,000: time and memory
-    python benchmarks/wide.py uniform --scale 0.1        a trial
+    python benchmarks/wide.py uniform --scale 0.1        a small run
 
 Hinge, eta = 1, lambda = 1 in sum form. nerm's time is `Problem.solve` with its certificate, after one tiny
 problem; binding the data is a column of its own. LIBLINEAR is scikit-learn's LinearSVC at its default

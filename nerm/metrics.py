@@ -977,10 +977,10 @@ def _rate_difference(weights: str, y: Any, scores: Any, viewpoint: Any, sample_w
 
 def _normalized_information(a: Bools, b: Bools, w: Floats) -> float:
     """Return I(A; B) / sqrt(H(A) H(B)) of two binary variables, 0 when either is constant."""
-    joint = np.array([[w[(a == i) & (b == j)].sum() for j in (False, True)] for i in (False, True)]) / w.sum()
-    rows, columns = joint.sum(axis=1), joint.sum(axis=0)
+    table = np.array([[w[(a == i) & (b == j)].sum() for j in (False, True)] for i in (False, True)]) / w.sum()
+    rows, columns = table.sum(axis=1), table.sum(axis=0)
     scale = np.sqrt(entr(rows).sum() * entr(columns).sum())
     if scale == 0:
         return 0.0
     # Clip to [0, 1], because rounding may give a value slightly outside.
-    return float(np.clip(rel_entr(joint, np.outer(rows, columns)).sum() / scale, 0.0, 1.0))
+    return float(np.clip(rel_entr(table, np.outer(rows, columns)).sum() / scale, 0.0, 1.0))

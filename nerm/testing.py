@@ -123,8 +123,8 @@ def _prox(atom: MarginFunction, m: Floats, tol: float) -> Clauses:
     for step in (0.1, 1.0, 5.0):
         z = atom.prox(m, step)
         best = step * atom.value(z) + 0.5 * (z - m) ** 2
-        for reach in (10.0 * (1 + step), 0.1, 1e-4):
-            others = z[:, None] + reach * grid
+        for radius in (10.0 * (1 + step), 0.1, 1e-4):
+            others = z[:, None] + radius * grid
             values = step * atom.value(others) + 0.5 * (others - m[:, None]) ** 2
             least = values.min(axis=1) + 10 * tol * _scale(best)
             yield best <= least, f"prox must minimise step phi(z) + (z - m)^2 / 2. Step {step:g}"

@@ -107,52 +107,57 @@ def test_what_is_not_there_is_noticed():
 
 #: Words that the glossary replaces, as parts of names: `found_neighbours`, `attempt`.
 NAME_WORDS = re.compile(
-    r"judge\w*|judgement|forces|relatives|neighbou?rs?|rooms|resting|lent|bold|astray|pulls?|doors?|foretell\w*|foresee\w*"
-    r"|hasty|patient|asking|trials?|attempts?|together"
+    r"judge\w*|judgement|forces|relatives|neighbou?rs?|rooms?|resting|lent|bold|astray|miss|misses|missed|pulls?|reach|doors?"
+    r"|foretell\w*|foresee\w*|hasty|patient|people|asking|trials?|attempts?|together|joint"
 )
 #: The same in prose. Words with a second, ordinary meaning stand here in the phrase that is meant, or not at all.
 PROSE_WORDS = re.compile(
     r"\b(judg(?:e[sd]?|ing|ements?)|relatives|neighbours of a (?:problem|path)|resting|lent|bold steps?|astray|rooms?"
-    r"|doors?|foretell\w*|foreseen?s?|hasty|asked levels?|asking|attempts?|(?:gives?|gave|given|giving) up"
+    r"|doors?|houses?|miss(?:es)?|missed by|pull(?:s|ed)?(?! request)|(?:the|within) reach|foretell\w*|foreseen?s?|hasty|patiently"
+    r"|people|asked levels?|asking|trials?|attempts?|(?:gives?|gave|given|giving) up|stretch(?:es)? of a path"
     r"|who(?:ever|so) (?:computed|made|solved))\b",
     re.IGNORECASE,
 )
-ALLOWED = {
-    "bold": "a style of rich",
-    "attempts": "attacks on the certificate, in docs/faq.md",
-}
+ALLOWED = {"bold": "a style of rich and of CSS"}
+#: Where the words are looked for: all text files of the project but those that list the words or hold data.
+READ = {".py", ".md", ".ipynb", ".toml", ".cff", ".yml", ".yaml", ".sh", ".css", ".js", ".j2", ".pyi"}
+SKIPPED = (Path(__file__), ROOT / "LICENSE", ROOT / "paper" / "paper.bib")
 
 
-def prose(path: Path) -> str:
-    """Return the text of a page or of a notebook without its code, or the strings and comments of a module."""
-    if path.suffix != ".py":
-        return re.sub(r"```.*?```|`[^`\n]+`", "", text(path), flags=re.DOTALL)
-    with tokenize.open(path) as file:
-        kinds = (tokenize.STRING, tokenize.COMMENT)
-        return "\n".join(
-            token.string for token in tokenize.generate_tokens(file.readline) if token.type in kinds
-        )
-
-
-def names(path: Path) -> set[str]:
-    """Return the names that a module uses."""
-    with tokenize.open(path) as file:
-        return {
-            token.string for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.NAME
-        }
+def project_files() -> list[Path]:
+    """Return the text files of the project, without those that a build of the site or Python wrote."""
+    inside = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*")]
+    return sorted(
+        path
+        for path in (*inside, *ROOT.iterdir())
+        if path.is_file()
+        and (path.suffix in READ or path.parent.name == ".ci")
+        and path not in SKIPPED
+        and not any(part.startswith("__pycache__") for part in path.parts)
+        and not str(path.relative_to(ROOT)).startswith(BUILT)
+    )
 
 
 def glossary_words(path: Path) -> set[str]:
-    """Return the words and names of a file that the glossary replaces."""
-    found = {match[0].lower() for match in PROSE_WORDS.finditer(prose(path))}
-    if path.suffix == ".py":
-        found |= {name for name in names(path) if any(map(NAME_WORDS.fullmatch, name.lower().split("_")))}
+    """Return the words and names of a file that the glossary replaces.
+
+    Of pages the code is left out; of a module the strings and comments are read as prose, the rest as names.
+    """
+    if path.suffix != ".py":
+        said = text(path) if path.suffix in (".md", ".ipynb") else path.read_text("utf-8")
+        said = re.sub(r"```.*?```|`[^`\n]+`", "", said, flags=re.DOTALL) if path.suffix == ".md" else said
+        return {match[0].lower() for match in PROSE_WORDS.finditer(said)} - set(ALLOWED)
+    with tokenize.open(path) as file:
+        tokens = list(tokenize.generate_tokens(file.readline))
+    said = "\n".join(token.string for token in tokens if token.type in (tokenize.STRING, tokenize.COMMENT))
+    names = {token.string for token in tokens if token.type == tokenize.NAME}
+    found = {match[0].lower() for match in PROSE_WORDS.finditer(said)}
+    found |= {name for name in names if any(map(NAME_WORDS.fullmatch, name.lower().split("_")))}
     return found - set(ALLOWED)
 
 
 def test_no_word_of_the_glossary_remains():
-    modules = sorted((ROOT / "nerm").rglob("*.py"))
-    found = {path: glossary_words(path) for path in (*PAGES, ROOT / "CHANGELOG.md", *modules)}
+    found = {path: glossary_words(path) for path in project_files()}
     assert {str(path.relative_to(ROOT)): sorted(words) for path, words in found.items() if words} == {}
 
 

@@ -51,7 +51,7 @@ def test_the_changelog_has_the_version_below_what_is_unreleased():
 # --- a light installation ---------------------------------------------------------------------------
 
 
-def test_what_only_some_people_need_is_an_extra():
+def test_packages_that_few_users_need_are_extras():
     core = {requirement(one)[0] for one in PROJECT["project"]["dependencies"]}
     extras = PROJECT["project"]["optional-dependencies"]
     for extra in ("plots", "tables", "dask", "solvers", "compare"):

@@ -105,7 +105,7 @@ def test_best_threshold_is_that_of_brute_force(measure, groups):
 
 
 @pytest.mark.parametrize("measure", ["calders_verwer_score", "neutrality_risk", "equalized_odds_difference"])
-def test_several_viewpoints_are_met_together(measure):
+def test_limits_on_several_viewpoints_are_met_at_once(measure):
     for seed in range(10):
         f, y, v, w = draw(seed, 20, 2)
         other = np.roll(v, 5)

@@ -149,8 +149,8 @@ class Certificate:
     def __str__(self) -> str:
         numbers = f"primal {self.primal:.10g}, dual bound {self.dual:.10g}"
         numbers += f", relative gap {self.relative_gap:.2e}"
-        missed = f"a constraint is missed by {self.violation:.2g}" if self.violation else ""
-        words = "; ".join(filter(None, (missed, self.reason, "as saved" if self.saved else "")))
+        violated = f"a constraint is violated by {self.violation:.2g}" if self.violation else ""
+        words = "; ".join(filter(None, (violated, self.reason, "as saved" if self.saved else "")))
         return f"{numbers} ({words})" if words else numbers
 
 
@@ -317,11 +317,11 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         z, linear_term = 0.0 * z, 0.0 * linear_term
 
     def bound(
-        at: Multipliers, omega: float, z: Floats, q: Floats, missed: float, reason: str = ""
+        at: Multipliers, omega: float, z: Floats, q: Floats, q_error: float, reason: str = ""
     ) -> DualPoint:
         offset = 0.0 if region is None else float(z @ region.bound)
         value = -separable(problem, at) - omega - offset - lost(problem, at)
-        return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason, q, missed)
+        return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason, q, q_error)
 
     def dual_vector(at: Multipliers) -> Floats:
         """Return (1/n) sum_i c_i x_i - A'z."""
@@ -332,13 +332,13 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         at = feasible if t == 1 else towards_centre(problem, feasible, t)
         if at is None:
             return DualPoint(-np.inf, None, f"{reason}; {NO_CENTRE}")
-        return bound(at, omega, t * z, t * q, t * missed, reason)
+        return bound(at, omega, t * z, t * q, t * q_error, reason)
 
     q = dual_vector(feasible)
     if not np.isfinite(q).all():
         return DualPoint(-np.inf, None, "sum c x overflows")
     rest = free @ (free.T @ q)  # 0 in exact arithmetic
-    q, missed = q - rest, float(np.linalg.norm(rest))
+    q, q_error = q - rest, float(np.linalg.norm(rest))
     omega = conjugate_of_sum(parts, q, problem.hypothesis.squared_norm)
     reason = reason or omega.reason
 
@@ -348,7 +348,7 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     if point.bound < wanted and omega.nearest is not None:
         near = moved(problem, feasible, omega.nearest - q)
         if near is not None:
-            missed = float(np.linalg.norm(dual_vector(near) - omega.nearest))
-            other = bound(near, omega.nearest_value, z, omega.nearest, missed)
+            q_error = float(np.linalg.norm(dual_vector(near) - omega.nearest))
+            other = bound(near, omega.nearest_value, z, omega.nearest, q_error)
             point = max(point, other, key=lambda one: one.bound)
     return point

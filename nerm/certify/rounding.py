@@ -42,7 +42,7 @@ class DualPoint(NamedTuple):
     q : (d,) array or None
         The vector at which the conjugate Omega* of the regularizer was evaluated. It equals
         (1/n) sum_i c_i x_i - A'z up to rounding, for linear constraints A w <= b with multipliers z.
-    missed : float
+    q_error : float
         The Euclidean norm of the difference between these two vectors; 0 in exact arithmetic.
 
     """
@@ -51,7 +51,7 @@ class DualPoint(NamedTuple):
     multipliers: Multipliers | None
     reason: str = ""
     q: Floats | None = None
-    missed: float = 0.0
+    q_error: float = 0.0
 
 
 class Slack:
@@ -138,7 +138,7 @@ class Slack:
             bounds = np.abs(problem.region.bound) + np.abs(problem.region.matrix @ self.coef)
             sums += EPS * problem.divisor * float(np.abs(at.linear) @ bounds)
         size = max(float(np.linalg.norm(self.coef)), float(np.linalg.norm(optimum)))
-        return self.primal + sums / problem.divisor + point.missed * size
+        return self.primal + sums / problem.divisor + point.q_error * size
 
 
 def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int, values: float) -> float:

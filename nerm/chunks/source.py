@@ -73,8 +73,8 @@ class Chunks:
     ...         yield X[part], y[part], v[part]
     >>> objective = nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + 1.0 * nerm.Neutrality(nerm.Hinge())
     >>> solution = objective.on(nerm.Chunks(read)).solve()
-    >>> together = objective.on(X, y, viewpoint=v).solve()
-    >>> str(solution.status), bool(abs(solution.objective.total / together.objective.total - 1) < 2e-6)
+    >>> whole = objective.on(X, y, viewpoint=v).solve()
+    >>> str(solution.status), bool(abs(solution.objective.total / whole.objective.total - 1) < 2e-6)
     ('optimal', True)
 
     """

@@ -2,10 +2,10 @@
 
 Five minutes with your own table:
   nerm demo
-  nerm fit people.csv --target income --viewpoint sex --out model.nerm
+  nerm fit census.csv --target income --viewpoint sex --out model.nerm
   nerm predict model.nerm new.csv --keep income,sex --out scored.csv
   nerm audit scored.csv --target income --viewpoint sex --score score
-  nerm tradeoff people.csv --target income --viewpoint sex --report front.html
+  nerm tradeoff census.csv --target income --viewpoint sex --report front.html
 
 Results go to standard output, everything else to standard error.
 Exit codes: 0 done, 1 a fault of nerm, 2 input that cannot be used,

@@ -129,7 +129,7 @@ class Console:
     def result(
         self, plain: dict[str, Any], *shown: Any, files: Mapping[str, str | None] | None = None
     ) -> None:
-        """Print the result: tables and sentences for people, or one JSON object for machines.
+        """Print the result: tables and sentences for readers, or one JSON object for programs.
 
         Parameters
         ----------

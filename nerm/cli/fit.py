@@ -52,12 +52,12 @@ def fit(
 
     Examples
     --------
-      nerm fit people.csv --target income --viewpoint sex --out model.nerm
-      nerm fit people.csv --target income --viewpoint sex --positive '>50K' --limit 0.05 --bounds
-      nerm fit people.csv --target income --viewpoint sex,race --confidence 0.95 --limit 0.1
-      nerm fit people.csv --target income --viewpoint sex --eta 0.5
-      nerm fit people.csv --target income --viewpoint sex --features trees --out model.nerm
-      nerm fit people.csv --target income --viewpoint sex --head pipeline.skops --out model.nerm
+      nerm fit census.csv --target income --viewpoint sex --out model.nerm
+      nerm fit census.csv --target income --viewpoint sex --positive '>50K' --limit 0.05 --bounds
+      nerm fit census.csv --target income --viewpoint sex,race --confidence 0.95 --limit 0.1
+      nerm fit census.csv --target income --viewpoint sex --eta 0.5
+      nerm fit census.csv --target income --viewpoint sex --features trees --out model.nerm
+      nerm fit census.csv --target income --viewpoint sex --head pipeline.skops --out model.nerm
       nerm fit pets.csv --columns age,kind,place,adopted --target adopted --viewpoint kind
       nerm fit bank-full.csv.gz --target y --viewpoint loan --report bank.html
     """
@@ -96,8 +96,8 @@ def bound(console: Console, data: str, **options: Any) -> int:
 
     Examples
     --------
-      nerm bound people.csv --target income --viewpoint sex
-      nerm bound people.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none
+      nerm bound census.csv --target income --viewpoint sex
+      nerm bound census.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none
     """
     study = _study(console, data, options)
     found, statements, delta = _fit_json(study), _statements(study), study.settings.delta
@@ -140,10 +140,10 @@ def tradeoff(
 
     Examples
     --------
-      nerm tradeoff people.csv --target income --viewpoint sex --report front.html
-      nerm tradeoff people.csv --target income --viewpoint sex --limits 0.1,0.02 --save model.nerm
-      nerm tradeoff people.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg
-      nerm tradeoff people.csv --target income --viewpoint sex --compare-features
+      nerm tradeoff census.csv --target income --viewpoint sex --report front.html
+      nerm tradeoff census.csv --target income --viewpoint sex --limits 0.1,0.02 --save model.nerm
+      nerm tradeoff census.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg
+      nerm tradeoff census.csv --target income --viewpoint sex --compare-features
     """
     check_places({"the data": data}, {"--figure": figure, "--save": save, "--report": report})
     if figure is not None and not figure.endswith(".svg"):

@@ -120,7 +120,7 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
       nerm audit scored.csv --target income --viewpoint sex --score score
       nerm audit scored.csv --target income --viewpoint sex --score probability --threshold 0.5
       nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
-      nerm audit people.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
+      nerm audit census.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
     """
     score, prediction, model = (options[name] for name in ("score", "prediction", "model"))
     if sum(given is not None for given in (score, prediction, model)) != 1:

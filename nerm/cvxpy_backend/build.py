@@ -161,14 +161,14 @@ def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model
         weights.append(cp.Parameter(nonneg=True, name=name))
         values.append(weights[-1] * value)
     first = len(problem.objective.terms)
-    room = cp.Variable(name="slack") if slack else 0.0
+    excess = cp.Variable(name="slack") if slack else 0.0
     limits = [
-        tuple(mean <= limit.bound + room for (term, _), mean in means.items() if term == first + k)
+        tuple(mean <= limit.bound + excess for (term, _), mean in means.items() if term == first + k)
         for k, limit in enumerate(problem.limits)
     ]
     linear = () if problem.region is None else _linear_constraints(problem.region, w)
     constraints = [tie, *chain.from_iterable(sides), *chain.from_iterable(limits), *linear]
-    minimise = cp.Problem(cp.Minimize(room if slack else cp.sum(values)), constraints)
+    minimise = cp.Problem(cp.Minimize(excess if slack else cp.sum(values)), constraints)
     sides += [limit for limit in limits if len(limit) == 2]
     model = Model(minimise, w, b, tie, tuple(weights), sides, limits, linear, recover, offset)
     model.set_weights(problem)

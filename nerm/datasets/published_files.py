@@ -88,7 +88,7 @@ def fetch_openml_frame(about: dict[str, Any], data_home: Any) -> Any:
     except (OSError, HTTPException, ValueError) as error:  # OpenML's own errors are ValueErrors
         looked = ", ".join(str(home) for home in homes(data_home)) or "no folder (NERM_DATA is not set)"
         raise DataUnavailableError(
-            f"{about['name']!r} must be on this machine or within reach of OpenML (id {number})",
+            f"{about['name']!r} must be on this machine or available from OpenML (id {number})",
             f"no {file} or {file}.gz in {looked}, and OpenML answered {type(error).__name__}: {error}",
             f"Go online, or put the UCI file {file} in a folder and name it in NERM_DATA or data_home",
         ) from None  # the message contains the network error

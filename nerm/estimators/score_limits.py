@@ -127,7 +127,7 @@ def _searched(
     plain = replace(problem, objective=Objective(problem.objective.terms), blocks=problem.blocks[:1])
     scores = SolverPool(model.solver, model.verbose).solve(plain, model.tol).training_scores()
     high = float(limit_values(problem, scores).max())
-    low = 1e-6 * high  # at 0 a hypothesis would miss the limit by rounding
+    low = 1e-6 * high  # at 0 a hypothesis would exceed the limit by rounding
     best, value = solved(high)
     if abs(value) <= limit:
         return best, value

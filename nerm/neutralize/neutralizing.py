@@ -175,16 +175,16 @@ def answers(searches: Sequence[Search]) -> list[Neutralized]:
 
     First, each problem is brought within the limit separately. With several classes, the predicted class is
     the one with the largest score, and its measure may still exceed the limit. In that case the weights of
-    all problems are searched jointly. With several classes, the `value` of each result is the measure of the
+    all problems are searched at once. With several classes, the `value` of each result is the measure of the
     predicted class.
     """
     candidates = [_found(search) for search in searches]
     if len(searches) == 1:
         return [searches[0].answer(candidates[0])]
-    joint, objection = _classes(searches, candidates)
+    combined, objection = _classes(searches, candidates)
     found = [
         replace(search.answer(one), value=value, reached=not objection)
-        for search, one, value in zip(searches, joint.candidates, joint.values, strict=True)
+        for search, one, value in zip(searches, combined.candidates, combined.values, strict=True)
     ]
     if objection:
         failed = f"No models predict every class often enough with {searches[0].target.condition}"
@@ -226,7 +226,7 @@ def predicted(scores: Floats) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Joint:
+class ClassCandidates:
     """One candidate per class, and the measure of the class that they predict.
 
     It has the attributes of a `Candidate` that `secant` needs; `values` has one measure per class, and
@@ -241,12 +241,12 @@ class Joint:
     rates: Floats
 
 
-def _joint(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Joint:
+def _combined(searches: Sequence[Search], candidates: Sequence[Candidate]) -> ClassCandidates:
     """Return the candidates with the measure of the class that they predict."""
     shown = predicted(np.column_stack([one.scores for one in candidates])).T
     found = list(zip(searches, candidates, shown, strict=True))
     tables = [search.table(one.solution, f).at_zero for search, one, f in found]
-    return Joint(
+    return ClassCandidates(
         list(candidates),
         np.concatenate([one.weights for one in candidates]),
         np.concatenate([search.directions(f) for search, _, f in found]),
@@ -256,22 +256,22 @@ def _joint(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Joint
     )
 
 
-def _classes(searches: Sequence[Search], start: Sequence[Candidate]) -> tuple[Joint, str]:
+def _classes(searches: Sequence[Search], start: Sequence[Candidate]) -> tuple[ClassCandidates, str]:
     """Search for one candidate per class such that the predicted class is within the limit.
 
     Return the nearest candidates, and why they are not usable; "" if they are.
     """
-    target, seen = searches[0].target, [_joint(searches, start)]
+    target, seen = searches[0].target, [_combined(searches, start)]
     surrogates = [one.surrogate or search.surrogates[0] for search, one in zip(searches, start, strict=True)]
-    least = target.keep * _joint(searches, [search.plain for search in searches]).rates
+    least = target.keep * _combined(searches, [search.plain for search in searches]).rates
 
-    def evaluate(x: Floats, before: Joint) -> Joint:
+    def evaluate(x: Floats, before: ClassCandidates) -> ClassCandidates:
         given = zip(searches, surrogates, np.split(x, len(searches)), before.candidates, strict=True)
         new = [
             old if np.array_equal(w, old.weights) else search.solve(psi, w, None, target.tol)
             for search, psi, w, old in given
         ]
-        seen.append(_joint(searches, new))
+        seen.append(_combined(searches, new))
         return seen[-1]
 
     if seen[0].distance > target.allowance:
@@ -279,7 +279,7 @@ def _classes(searches: Sequence[Search], start: Sequence[Candidate]) -> tuple[Jo
         affordable = [search.affordable(psi) for search, psi in zip(searches, surrogates, strict=True)]
         secant(evaluate, seen[0], x, target.allowance, max(1, min(affordable)))
 
-    def rank(one: Joint) -> tuple[bool, bool, float, float]:
+    def rank(one: ClassCandidates) -> tuple[bool, bool, float, float]:
         certified = all(candidate.solution.status.success for candidate in one.candidates)
         far = max(one.distance, target.allowance + 1e-12)
         return not certified, bool((one.rates < least).any()), far, float(np.abs(one.weights).sum())

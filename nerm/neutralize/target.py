@@ -362,8 +362,8 @@ def collapse(
     names = tuple(classes)
     decided = scores.argmax(axis=1) if scores.ndim == 2 else (scores > 0).astype(int)
     usual = int(np.bincount(decided, s).argmax())
-    missed, counted = labels != usual, s if risk_weight is None else risk_weight
-    if min(missed.sum(), (counted * missed).sum() / counted.mean()) >= 1 / NEARLY:
+    rare, counted = labels != usual, s if risk_weight is None else risk_weight
+    if min(rare.sum(), (counted * rare).sum() / counted.mean()) >= 1 / NEARLY:
         others, wanted = (float((s * (answers != usual)).sum() / s.sum()) for answers in (decided, labels))
         if others < NEARLY * wanted:
             shares = f"{_percent(1 - others)} of rows (labels: {_percent(1 - wanted)})"

@@ -289,8 +289,8 @@ def run_study(
                 notes.append(f"{label} failed: {fit.reason}")
             else:
                 scores[label].append(fit.scores)
-    missed = (level.label for level in models if level not in found)
-    notes += [f"{label} is left out: no usable model meets it in every part" for label in missed]
+    left_out = (level.label for level in models if level not in found)
+    notes += [f"{label} is left out: no usable model meets it in every part" for label in left_out]
     held = task.rows(np.concatenate([test for _, test in pairs]))
     whole = {key: np.concatenate(parts) for key, parts in scores.items() if len(parts) == len(pairs)}
     command = f"{command} --test 0" if command and len(pairs) > 1 else command

@@ -106,8 +106,8 @@ class _Procedure:
 
     def _height(self, at: Hypothesis) -> float:
         """Return the objective at a hypothesis; infinite if a constraint is violated."""
-        missed = self.problem.objective.constraints and self.problem.violation(*at) > 0
-        return np.inf if missed else float(self.problem.evaluate(*at))
+        violated = self.problem.objective.constraints and self.problem.violation(*at) > 0
+        return np.inf if violated else float(self.problem.evaluate(*at))
 
     def _note(self, step: Solution, value: float) -> None:
         self.steps.append(step)

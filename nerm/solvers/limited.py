@@ -154,8 +154,8 @@ class _Search:
         mass = float(block.weights.sum()) / self.problem.divisor
         at_zero = block.atom.facts.at_zero * mass
         least = at_zero if block.side else block.atom.facts.minimum * mass
-        room = max(self.limit - at_zero, 1e-6 * (low.limited - self.limit))
-        most = max(value_at_zero(self.problem) - low.value, 1e-12 * abs(low.value)) / room
+        distance = max(self.limit - at_zero, 1e-6 * (low.limited - self.limit))
+        most = max(value_at_zero(self.problem) - low.value, 1e-12 * abs(low.value)) / distance
         return 0.1 * most * (low.limited - self.limit) / max(low.limited - least, 1e-300)
 
     def _mixture(self, low: Solved, high: Solved) -> Solved:

@@ -53,7 +53,7 @@ class TextTable:
 
     Examples
     --------
-    >>> table = parse_table("age,sex\n31,f\n\n?,m\n", "people.csv")
+    >>> table = parse_table("age,sex\n31,f\n\n?,m\n", "census.csv")
     >>> table["age"].tolist(), table.places.tolist()
     (['31', '?'], [1, 2])
     >>> table.rows(table["sex"] == "m")["age"].tolist()
@@ -61,7 +61,7 @@ class TextTable:
     >>> table["income"]
     Traceback (most recent call last):
         ...
-    nerm.errors.UnknownNameError: a column of people.csv must be one of 'age', 'sex'. Got 'income'. Name a
+    nerm.errors.UnknownNameError: a column of census.csv must be one of 'age', 'sex'. Got 'income'. Name a
     column ...
     """
 
@@ -199,7 +199,7 @@ def read_table(path: Any, **options: Any) -> TextTable:
     >>> import gzip, tempfile
     >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "people.csv.gz"
+    ...     path = Path(folder) / "census.csv.gz"
     ...     _ = path.write_bytes(gzip.compress(b"age;sex\n31;f\n"))
     ...     read_table(path)["sex"].tolist()
     ['f']
@@ -258,12 +258,12 @@ def parse_table(text: str, source: str, **options: Any) -> TextTable:
 
     Examples
     --------
-    >>> parse_table("age sex\n31 f\n52 m\n", "people.txt")["age"].tolist()
+    >>> parse_table("age sex\n31 f\n52 m\n", "census.txt")["age"].tolist()
     ['31', '52']
-    >>> parse_table("age sex\n31 f\n52 m extra\n47 f\n", "people.txt")
+    >>> parse_table("age sex\n31 f\n52 m extra\n47 f\n", "census.txt")
     Traceback (most recent call last):
         ...
-    nerm.errors.InvalidInputError: every row of 'people.txt' must have 2 fields, one per column. Got 1 of 3
+    nerm.errors.InvalidInputError: every row of 'census.txt' must have 2 fields, one per column. Got 1 of 3
     ...
     """
     layout = Layout(source, **options)

@@ -205,7 +205,7 @@ class Recipe:
     Examples
     --------
     >>> from nerm.tables import parse_table
-    >>> table = parse_table("age,job,land\n20,a,NL\n?,b,NL\n40,c,NL\n", "people.csv")
+    >>> table = parse_table("age,job,land\n20,a,NL\n?,b,NL\n40,c,NL\n", "census.csv")
     >>> recipe, notes = learn_recipe(table, table.names)
     >>> recipe.feature_names
     ['age', 'age (missing)', 'job = a', 'job = b', 'job = c']
@@ -305,7 +305,7 @@ def learn_recipe(
     Examples
     --------
     >>> from nerm.tables import parse_table
-    >>> table = parse_table("age,area\n20,1011\n?,1012\n40,1013\n", "people.csv")
+    >>> table = parse_table("age,area\n20,1011\n?,1012\n40,1013\n", "census.csv")
     >>> recipe, notes = learn_recipe(table, ["age", "area"], kinds={"area": "words"})
     >>> notes
     ("'age': 1 values missing (33 %, written '?')",)

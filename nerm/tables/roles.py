@@ -98,7 +98,7 @@ class TableTask:
     Examples
     --------
     >>> from nerm.tables import parse_table
-    >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "people.csv")
+    >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "census.csv")
     >>> task = make_task(table, "income", "sex", positive="high")
     >>> len(task), task.y.tolist(), task.v.tolist(), task.inputs
     (3, [-1.0, -1.0, 1.0], [-1.0, 1.0, -1.0], ('age',))
@@ -199,7 +199,7 @@ def make_task(
     Examples
     --------
     >>> from nerm.tables import parse_table
-    >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "people.csv")
+    >>> table = parse_table("age,sex,income\n31,f,low\n52,m,low\n47,f,high\n33,m,?\n", "census.csv")
     >>> task = make_task(table, "income", "sex", keep_viewpoint=True)
     >>> task.target, task.inputs, task.notes
     (Role(column='income', positive='high', negative='low'), ('age', 'sex'),

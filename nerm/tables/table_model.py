@@ -41,7 +41,7 @@ class TableModel:
     >>> import nerm
     >>> from nerm.tables import learn_recipe, make_task, parse_table
     >>> text = "age,sex,income\n20,f,low\n30,m,low\n50,f,high\n60,m,high\n60,f,high\n"
-    >>> task = make_task(parse_table(text, "people.csv"), "income", "sex", positive="high")
+    >>> task = make_task(parse_table(text, "census.csv"), "income", "sex", positive="high")
     >>> recipe, _ = learn_recipe(task.table, task.inputs)
     >>> svc = nerm.NeutralSVC(lam=0.1).fit(recipe.transform(task.table)[0], task.y)
     >>> model = TableModel(recipe, svc, task.target, task.viewpoint)
@@ -142,7 +142,7 @@ def load_model(path: Any, trusted: Sequence[str] = ()) -> TableModel:
     >>> import tempfile, nerm
     >>> from nerm.tables import learn_recipe, make_task, parse_table
     >>> text = "age,sex,income\n20,f,low\n30,m,low\n50,f,high\n60,m,high\n60,f,high\n"
-    >>> task = make_task(parse_table(text, "people.csv"), "income", "sex", positive="high")
+    >>> task = make_task(parse_table(text, "census.csv"), "income", "sex", positive="high")
     >>> recipe, _ = learn_recipe(task.table, task.inputs)
     >>> svc = nerm.NeutralSVC(lam=0.1).fit(recipe.transform(task.table)[0], task.y)
     >>> model = TableModel(recipe, svc, task.target, task.viewpoint)

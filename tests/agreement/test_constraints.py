@@ -84,7 +84,7 @@ class Case:
         if rng.random() < 0.5:
             weights = "balanced"
             u = np.where(v > 0, n / 2 / (v > 0).sum(), n / 2 / (v <= 0).sum())
-        # room at `point`, so that the whole is feasible
+        # slack at `point`, so that the problem is feasible
         value = {"hinge": lambda m: np.maximum(0, 1 - m), "squared-hinge": lambda m: np.maximum(0, 1 - m) ** 2,
                  "logistic": lambda m: np.logaddexp(0, -m), "squared": lambda m: (1 - m) ** 2,
                  "exponential": lambda m: np.exp(-m), "absolute": lambda m: abs(1 - m), "identity": lambda m: m,
@@ -101,13 +101,13 @@ class Case:
 
     def bounds(self, rng, X, y, v, w, f, point):
         columns = rng.permutation(len(point))[: int(rng.integers(1, len(point) + 1))]
-        room = rng.random() * 0.2
+        slack = rng.random() * 0.2
         if rng.random() < 0.5:
-            self.constraints.append(Coefficients(*columns.tolist()) >= point[columns] - room)
-            self.given.append(w[columns] >= point[columns] - room)
+            self.constraints.append(Coefficients(*columns.tolist()) >= point[columns] - slack)
+            self.given.append(w[columns] >= point[columns] - slack)
         else:
-            self.constraints.append(Coefficients(*columns.tolist()) <= point[columns] + room)
-            self.given.append(w[columns] <= point[columns] + room)
+            self.constraints.append(Coefficients(*columns.tolist()) <= point[columns] + slack)
+            self.given.append(w[columns] <= point[columns] + slack)
 
     def rows(self, rng, X, y, v, w, f, point):
         A = rng.normal(size=(int(rng.integers(1, 4)), len(point)))
@@ -197,7 +197,7 @@ def test_a_hypothesis_outside_is_no_answer():
     outside = problem.certify([0.35, 0.0, 0.0])
     assert outside.violation == pytest.approx(0.25)
     assert outside.relative_gap == np.inf
-    assert "a constraint is missed by 0.25" in str(outside)
+    assert "a constraint is violated by 0.25" in str(outside)
 
 
 @pytest.mark.parametrize("solver", ["interior-point", "smo", "clarabel"])

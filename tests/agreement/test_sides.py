@@ -121,7 +121,9 @@ def test_linear_terms_of_one_side_can_be_unbounded_and_nothing_certifies_them():
     assert fine.solve().status == "optimal"
     lopsided = np.where(np.arange(len(v)) < 60, 1.0, -1.0)
     without = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2() + term).on(X, y, viewpoint=lopsided)
-    assert without.solve().status != "optimal"  # b -> infinity: the hinge cannot hold what the identity pulls
+    assert (
+        without.solve().status != "optimal"
+    )  # b -> infinity: the slope of the hinge is less than that of the identity
 
 
 def test_text_and_bad_input():

@@ -176,7 +176,7 @@ def test_adult_loses_its_discrimination_and_its_rows_are_read_once(adult, monkey
 
 
 def test_a_loop_that_must_stop_early_says_what_is_left():
-    # A feature that tells the classes apart beyond doubt: no prior within reach turns a prediction.
+    # A feature that tells the classes apart beyond doubt: no admissible prior changes a prediction.
     s = np.array([0] * 20 + [1] * 20)
     y = np.array([1] + [0] * 19 + [1] * 19 + [0])
     X = np.repeat(y[:, None].astype(float), 50, axis=1)

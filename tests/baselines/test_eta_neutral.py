@@ -127,8 +127,8 @@ def test_the_multipliers_balance_the_gradient():
     w, h = np.append(model.coef_, model.intercept_), 1e-6
     for step in h * np.eye(4):
         slope = (objective(w + step) - objective(w - step)) / (2 * h)
-        pull = model.multipliers_ @ (constraints(w + step) - constraints(w - step)).ravel() / (2 * h)
-        assert slope + pull == pytest.approx(0.0, abs=1e-3)
+        gradient = model.multipliers_ @ (constraints(w + step) - constraints(w - step)).ravel() / (2 * h)
+        assert slope + gradient == pytest.approx(0.0, abs=1e-3)
     assert (model.multipliers_ * model.constraints_.ravel()) == pytest.approx(0.0, abs=1e-3)
 
 

@@ -89,7 +89,7 @@ def test_no_pair_of_cuts_is_better(measure, seed):
         assert abs(model.neutrality_) == pytest.approx(value(measure, predicted, y, v))
 
 
-def test_only_c_sgn_can_be_out_of_reach():
+def test_only_c_sgn_can_be_impossible_to_meet():
     scores, y, v = tiny(0, n=15)
     assert (
         min(m for _, m in tried("neutrality_risk", scores, y, v)) > 0

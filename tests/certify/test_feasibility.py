@@ -82,21 +82,21 @@ def test_no_multipliers_bound_more_than_the_optimum(seed):
     assert best.status == "optimal"
     rng, m = np.random.default_rng(seed), best.multipliers
     noise = rng.normal(size=m.rows.shape)
-    trials = [
+    candidates = [
         (1.5 * noise, rng.random(1)),
         (-m.rows, m.thetas),
         (m.rows, 1 - m.thetas),
         (3 * m.rows, m.thetas),
     ]
-    trials += [(m.rows + size * noise, m.thetas + size) for size in (1e-6, 1e-3, 0.1)] + [
+    candidates += [(m.rows + size * noise, m.thetas + size) for size in (1e-6, 1e-3, 0.1)] + [
         (np.nan * m.rows, m.thetas)
     ]
-    for rows, thetas in trials:
+    for rows, thetas in candidates:
         assert dual_point(problem, Multipliers(rows, thetas)).bound <= optimum + 1e-7
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-def test_repaired_multipliers_pull_in_no_free_direction(make):
+def test_repaired_multipliers_have_no_gradient_in_free_directions(make):
     X, y, v = make_data(3, n=60, d=4)
     problem = (Risk(nerm.Hinge()) + 2 * Neutrality(nerm.Pinball(0.5))).on(make(X), y, viewpoint=v)
     rng = np.random.default_rng(0)
@@ -118,11 +118,11 @@ def test_multipliers_are_moved_to_another_sum():
     by = np.array([0.01, -0.02, 0.0, 0.005])
     there = moved(problem, m, by)
     np.testing.assert_allclose(X.T @ (there.alpha * y) / 60, X.T @ (m.alpha * y) / 60 + by, rtol=1e-10)
-    assert moved(problem, m, 1e3 * by) is None  # no multipliers in [0, 1] pull that much
+    assert moved(problem, m, 1e3 * by) is None  # no multipliers in [0, 1] give this gradient
 
 
 def test_what_failed_is_said_in_words():
-    """The identity's multipliers are fixed at -1: with eta = 10 they pull column 1 more than a hinge can."""
+    """The identity's multipliers are fixed at -1: with eta = 10 their gradient in column 1 exceeds that of a hinge."""
     X = np.array([[1.0, 1.0], [-1.0, 1.0], [2.0, 1.0], [-2.0, 1.0]])
     objective = Risk(nerm.Hinge()) + 10 * Neutrality(nerm.Identity())
     problem = objective.on(X, [1, 1, -1, -1], viewpoint=np.ones(4), intercept=False)

@@ -22,7 +22,7 @@ def two_terms(loss, surrogate, seed=0):
 
 @pytest.mark.parametrize("surrogate", [Logistic(), Hinge(), Pinball(0.5)], ids=repr)
 @pytest.mark.parametrize("loss", [Logistic(), nerm.SquaredHinge(), Hinge()], ids=repr)
-def test_forces_are_split_as_some_scores_split_them(loss, surrogate):
+def test_weighted_duals_are_split_as_some_scores_split_them(loss, surrogate):
     problem = two_terms(loss, surrogate)
     scores = 1.5 * np.random.default_rng(1).normal(size=40)
     given = multipliers_at(problem.blocks, scores)
@@ -48,7 +48,7 @@ def test_multipliers_at_scores_are_the_middles_of_their_intervals():
     assert 1e100 < exponential[2] < np.inf
 
 
-def test_forces_between_the_sides_of_a_kink_are_mixed_of_both():
+def test_weighted_duals_between_the_sides_of_a_kink_are_mixed_of_both():
     problem = (Risk(Hinge()) + SquaredL2()).on([[1.0], [2.0], [3.0]], [1, -1, 1])
     c = np.array([0.25, -0.75, 1.0])
     found = multipliers_from_weighted_duals(problem, c, np.zeros(0))
@@ -58,7 +58,7 @@ def test_forces_between_the_sides_of_a_kink_are_mixed_of_both():
     )
 
 
-def test_what_is_no_number_in_forces_and_thetas_counts_as_nothing_known():
+def test_nan_in_weighted_duals_and_thetas_counts_as_unknown():
     problem = two_terms(Logistic(), Logistic())
     found = multipliers_from_weighted_duals(problem, np.full(40, np.nan), np.array([np.nan]))
     np.testing.assert_allclose(weighted_duals(problem, found.rows, found.thetas), 0.0, atol=1e-9)
@@ -122,7 +122,7 @@ def test_the_weight_of_a_tight_limit_is_found_from_the_hypothesis(share):
     assert best(problem, solution.coef, solution.intercept) >= solution.objective.total * (1 - 1e-4)
 
 
-def test_a_limit_with_room_has_no_weight():
+def test_an_inactive_limit_has_no_weight():
     problem, solution = limited(1.5)
     first = next(candidates(problem, solution.coef, solution.intercept))
     assert first.limits.tolist() == [0.0]

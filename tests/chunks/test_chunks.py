@@ -80,10 +80,10 @@ def test_same_optimum_as_in_memory(name, sparse):
     apart = OBJECTIVES[name].on(nerm.Chunks(pieces(X, y, v))).solve(tol=tol)
     whole = OBJECTIVES[name].on(X, y, viewpoint=v)
     assert apart.status == "optimal"
-    together = whole.solve(tol=1e-8)
+    in_memory = whole.solve(tol=1e-8)
     assert apart.objective.total == pytest.approx(whole.evaluate(apart.coef, apart.intercept).total, rel=1e-9)
-    assert apart.certificate.dual <= together.objective.total * (1 + 1e-9)
-    assert apart.objective.total <= together.objective.total * (1 + 2 * tol)
+    assert apart.certificate.dual <= in_memory.objective.total * (1 + 1e-9)
+    assert apart.objective.total <= in_memory.objective.total * (1 + 2 * tol)
 
 
 def test_bound_holds_at_any_hypothesis():
@@ -304,10 +304,10 @@ def test_classifiers_read_chunks():
     ):
         chunks = nerm.Chunks({"X": X, "y": y, "viewpoint": words, "sample_weight": s})
         apart = model.__class__(**model.get_params()).fit(chunks)
-        together = model.fit(X, y, viewpoint=words, sample_weight=s)
-        assert apart.certificate_.primal == pytest.approx(together.certificate_.primal, rel=3e-6)
-        assert apart.coef_ == pytest.approx(together.coef_, abs=2e-2)
-        assert np.mean(apart.predict(X) == together.predict(X)) > 0.99
+        in_memory = model.fit(X, y, viewpoint=words, sample_weight=s)
+        assert apart.certificate_.primal == pytest.approx(in_memory.certificate_.primal, rel=3e-6)
+        assert apart.coef_ == pytest.approx(in_memory.coef_, abs=2e-2)
+        assert np.mean(apart.predict(X) == in_memory.predict(X)) > 0.99
         assert "yes" not in repr(apart.explain())
 
 

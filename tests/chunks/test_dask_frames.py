@@ -14,7 +14,7 @@ dd = pytest.importorskip("dask.dataframe", exc_type=ImportError)  # it refuses a
 OBJECTIVE = OBJECTIVES["balanced"]
 
 
-def people(n=1200, seed=0):
+def census(n=1200, seed=0):
     """Draw a table; the last rows have a word that no other has."""
     rng = np.random.default_rng(seed)
     words = {"job": rng.choice(["a", "b", "c"], n), "sex": rng.choice(["f", "m"], n)}
@@ -34,7 +34,7 @@ def features(frame, chunks):
 
 
 def test_a_frame_is_a_table_whose_last_partition_has_a_new_word():
-    frame = people()
+    frame = census()
     lazy = dd.from_pandas(frame, npartitions=5)
     chunks = nerm.Chunks(lazy, target="good", viewpoint="sex")
     found = OBJECTIVE.on(chunks).solve(tol=1e-5)
@@ -46,7 +46,7 @@ def test_a_frame_is_a_table_whose_last_partition_has_a_new_word():
 
 
 def test_partitions_without_rows_and_unknown_divisions():
-    frame = people()
+    frame = census()
     lazy = dd.from_pandas(frame, npartitions=6).clear_divisions()
     lazy = lazy[(lazy["age"] < 45) | (lazy["job"] != "a")]
     none = lazy[lazy["age"] > 100]
@@ -88,7 +88,7 @@ def test_probabilities_wait_too():
 
 
 def test_tables_are_predicted_by_the_columns_that_were_learned(tmp_path):
-    frame = people()
+    frame = census()
     for i, rows in enumerate(np.array_split(np.arange(len(frame)), 3)):
         frame.iloc[rows].to_csv(tmp_path / f"{i}.csv", index=False)
         frame.iloc[rows].to_parquet(tmp_path / f"{i}.parquet")
@@ -112,7 +112,7 @@ def refused(match, *given, **options):
         OBJECTIVE.on(*given, **options)
 
 
-def test_what_does_not_fit_together():
+def test_parts_that_do_not_match():
     X, y, v = draw(300)
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
     series = dd.from_pandas(pd.Series(y), npartitions=2)

@@ -1,4 +1,4 @@
-"""What people hand over as chunks: refused in one sentence that says which chunk, or read as it is meant."""
+"""Bad chunks are refused in one sentence that names the chunk; unusual chunks are read correctly."""
 
 from __future__ import annotations
 
@@ -132,8 +132,8 @@ def test_classifiers_read_groups_as_in_memory():
     three = rng.integers(0, 3, 900)
     for v in (three, np.array(["a", "b", "c"])[three], three - 1.0, three > 0, three * 0.5 - 0.3):
         apart = nerm.NeutralSVC(lam=9.0, eta=1.0).fit(nerm.Chunks(pieces(X, y, v)))
-        together = nerm.NeutralSVC(lam=9.0, eta=1.0).fit(X, y, viewpoint=v)
-        assert apart.certificate_.primal == pytest.approx(together.certificate_.primal, rel=3e-6)
+        in_memory = nerm.NeutralSVC(lam=9.0, eta=1.0).fit(X, y, viewpoint=v)
+        assert apart.certificate_.primal == pytest.approx(in_memory.certificate_.primal, rel=3e-6)
     with pytest.raises(nerm.InvalidInputError, match="at most 12 different integers"):
         nerm.NeutralSVC(eta=1.0).fit(nerm.Chunks(pieces(X, y, rng.integers(0, 70, 900))))
     with pytest.raises(nerm.InvalidInputError, match="at least two values"):

@@ -66,7 +66,7 @@ def test_values_and_decisions_of_a_pass(case):
     assert found.decisions[1].ravel().tolist() == [told[key] for key in sorted(told)]
 
 
-def test_mean_rows_weigh_and_pull_as_their_members(case):
+def test_mean_rows_have_the_weight_and_gradient_of_their_members(case):
     X, y, v, at = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
     found = one_pass(problem, *at)

@@ -47,13 +47,13 @@ def small(monkeypatch):
     monkeypatch.setattr("nerm.chunks.source.SAMPLE_ROWS", 200)
 
 
-def together(rows):
+def in_memory(rows):
     return sp.vstack([one[0] for one in rows]), *(np.concatenate([one[i] for one in rows]) for i in (1, 2))
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_is_certified(name):
-    X, y, v = together(SITES_ROWS)
+    X, y, v = in_memory(SITES_ROWS)
     found = OBJECTIVES[name].on(nerm.Chunks(lambda: SITES_ROWS, memory=MEMORY)).solve(tol=1e-5)
     whole = OBJECTIVES[name].on(X, y, viewpoint=v)
     best = whole.solve(tol=1e-8)
@@ -90,7 +90,7 @@ def test_the_first_method_hands_over():
     assert len(modules) < 40
 
 
-def test_rows_that_fit_into_memory_are_solved_together():
+def test_rows_that_fit_into_memory_are_solved_in_memory():
     problem = OBJECTIVES["smooth loss, hinge"].on(nerm.Chunks(lambda: SITES_ROWS))
     found = problem.solve(tol=1e-6)
     assert found.status == "optimal"
@@ -114,7 +114,7 @@ def test_a_checkpoint_inside_the_second_method(tmp_path):
 
 def test_the_bound_holds_at_any_hypothesis():
     objective = OBJECTIVES["own, straight and curved"]
-    X, y, v = together(SITES_ROWS)
+    X, y, v = in_memory(SITES_ROWS)
     best = objective.on(X, y, viewpoint=v).solve(tol=1e-8)
     problem, rng = objective.on(nerm.Chunks(lambda: SITES_ROWS, memory=MEMORY)), np.random.default_rng(1)
     for _ in range(3):

@@ -15,7 +15,7 @@ from nerm.cli.console import ended
 N = 240
 
 
-def people(n: int = N, seed: int = 0) -> list[dict[str, str]]:
+def census(n: int = N, seed: int = 0) -> list[dict[str, str]]:
     """Return rows of a made-up table: numbers, words, missing values, a target and a viewpoint that hang together."""
     rng = np.random.default_rng(seed)
     sex = rng.integers(0, 2, n)
@@ -45,8 +45,8 @@ def as_csv(rows: list[dict[str, str]], separator: str = ",") -> str:
 
 @pytest.fixture
 def data(tmp_path):
-    path = tmp_path / "people.csv"
-    path.write_text(as_csv(people()), encoding="utf-8")
+    path = tmp_path / "census.csv"
+    path.write_text(as_csv(census()), encoding="utf-8")
     return path
 
 

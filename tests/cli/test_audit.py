@@ -9,14 +9,14 @@ import pytest
 
 from nerm.report.study import by_group
 from nerm.tables import make_task, parse_table
-from tests.cli.conftest import ROLES, as_csv, people
+from tests.cli.conftest import ROLES, as_csv, census
 
 
 def scored(n=240, *, words=False):
     """Return rows with somebody's score, which follows sex; without inputs beside it if `words`."""
     rng = np.random.default_rng(3)
     rows = []
-    for row in people(n):
+    for row in census(n):
         score = (float(row["hours"]) - 41) / 5 + 0.5 * rng.normal()
         kept = {name: row[name] for name in ("sex", "income")} if words else row
         rows.append({**kept, "points": f"{score:.4f}"})
@@ -55,7 +55,7 @@ def test_neutral_models_stand_beside_it_where_there_are_inputs(nerm, tmp_path):
 
 
 def test_thresholds_by_group_give_everybody_the_same_rate():
-    task = make_task(parse_table(as_csv(people()), "people.csv"), "income", ["sex", "job"])
+    task = make_task(parse_table(as_csv(census()), "census.csv"), "income", ["sex", "job"])
     scores = np.random.default_rng(0).normal(size=len(task)) + 0.5 * task.v
     moved = by_group(task, scores, task, scores)
     wanted = (scores > 0).mean()
@@ -118,7 +118,7 @@ class TestSkops:
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import StandardScaler
 
-        frame = pd.DataFrame(people())
+        frame = pd.DataFrame(census())
         X = frame[["hours"]].astype(float)
         return make_pipeline(StandardScaler(), LogisticRegression()).fit(X, frame["income"]), X, frame
 

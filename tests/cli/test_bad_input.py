@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ROLES, as_csv, people
+from tests.cli.conftest import ROLES, as_csv, census
 
 
 def refused(ran, *words):
@@ -57,7 +57,7 @@ def test_only_a_header(nerm, tmp_path):
 
 
 def test_not_utf8(nerm, tmp_path):
-    text = as_csv(people()).replace("nurse", "infirmière").encode("latin-1")
+    text = as_csv(census()).replace("nurse", "infirmière").encode("latin-1")
     refused(nerm("fit", write(tmp_path, text), *ROLES), "must be UTF-8", "0xe8 in line", "--encoding")
 
 
@@ -66,7 +66,7 @@ def test_not_text(nerm, tmp_path):
 
 
 def test_a_damaged_gzip_file(nerm, tmp_path):
-    whole = gzip.compress(as_csv(people()).encode())
+    whole = gzip.compress(as_csv(census()).encode())
     refused(nerm("fit", write(tmp_path, whole[:-30], "data.csv.gz"), *ROLES), "be a whole file")
 
 
@@ -82,7 +82,7 @@ def test_one_column(nerm, text, tmp_path):
 
 
 def test_a_target_of_three_values(nerm, tmp_path):
-    rows = people()
+    rows = census()
     rows[0]["income"] = "unsure"
     path = write(tmp_path, as_csv(rows))
     refused(nerm("fit", path, *ROLES), "target must have two values", "3 in 'income'", "--positive")
@@ -102,19 +102,19 @@ def test_a_viewpoint_of_many_values(nerm, data):
 @pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize("column", ["sex", "income"])
 def test_a_constant_viewpoint_or_target(nerm, command, column, tmp_path):
-    rows = [{**row, column: "same"} for row in people()]
+    rows = [{**row, column: "same"} for row in census()]
     refused(
         nerm(command, write(tmp_path, as_csv(rows)), *ROLES), "must have two values", "'same' in every row"
     )
 
 
 def test_duplicate_column_names(nerm, tmp_path):
-    text = as_csv(people()).replace("hours", "age", 1)
+    text = as_csv(census()).replace("hours", "age", 1)
     refused(nerm("fit", write(tmp_path, text), *ROLES), "name every column once", "'age' 2 times")
 
 
 def test_missing_column_names(nerm, tmp_path):
-    text = as_csv(people()).replace("hours", "", 1)
+    text = as_csv(census()).replace("hours", "", 1)
     ran = nerm("fit", write(tmp_path, text), *ROLES, "--eta", 0.1)
     assert ran.code == 0
     assert "column 2 has no name in the header and is called 'c2'" in ran.err
@@ -129,7 +129,7 @@ def test_columns_that_are_not_there(nerm, data):
 
 
 def test_garbage_rows(nerm, tmp_path):
-    lines = as_csv(people()).splitlines()
+    lines = as_csv(census()).splitlines()
     for i in range(5, len(lines), 10):
         lines[i] = "#### broken ####"
     path = write(tmp_path, "\n".join(lines))
@@ -140,7 +140,7 @@ def test_garbage_rows(nerm, tmp_path):
 
 
 def test_garbage_values(nerm, tmp_path):
-    rows = people()
+    rows = census()
     for row in rows[3::10]:
         row["hours"] = "x#!"
     path = write(tmp_path, as_csv(rows))
@@ -152,7 +152,7 @@ def test_garbage_values(nerm, tmp_path):
 
 @pytest.mark.parametrize("words", [("m", "f"), ("f", "m")])
 def test_a_target_equal_to_the_viewpoint(nerm, words, tmp_path):
-    rows = [{**row, "income": words[row["sex"] == "male"]} for row in people()]
+    rows = [{**row, "income": words[row["sex"] == "male"]} for row in census()]
     refused(nerm("fit", write(tmp_path, as_csv(rows)), *ROLES), "must not be the viewpoint in other words")
     refused(
         nerm("fit", write(tmp_path, as_csv(rows)), "--target", "sex", "--viewpoint", "sex"), "two columns"
@@ -162,9 +162,9 @@ def test_a_target_equal_to_the_viewpoint(nerm, words, tmp_path):
 def test_model_and_data_with_different_columns(nerm, data, tmp_path):
     model = tmp_path / "m.nerm"
     assert nerm("fit", data, *ROLES, "--eta", 0.5, "--out", model).code == 0
-    other = [{k: v for k, v in row.items() if k not in ("hours", "job")} for row in people()]
+    other = [{k: v for k, v in row.items() if k not in ("hours", "job")} for row in census()]
     refused(nerm("predict", model, write(tmp_path, as_csv(other))), "no column 'hours' (and 1 more missing)")
-    wrong = [{**row, "hours": "many"} for row in people()]
+    wrong = [{**row, "hours": "many"} for row in census()]
     refused(nerm("predict", model, write(tmp_path, as_csv(wrong))), "'hours'", "'many' in row 1")
     refused(nerm("predict", model, data, "--keep", "wealth"), "'wealth'")
 
@@ -264,7 +264,7 @@ def test_options_of_tradeoff_and_audit(nerm, data):
 
 
 def test_too_few_rows_for_a_split(nerm, tmp_path):
-    rows = people()
+    rows = census()
     few = [
         next(r for r in rows if (r["sex"], r["income"]) == pair)
         for pair in (("male", ">50K"), ("female", "<=50K"))

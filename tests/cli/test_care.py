@@ -1,4 +1,4 @@
-"""What must not happen to people's files, names and answers: each test was a defect once."""
+"""Defects of files, names and answers that were found once and must not return."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from nerm.cli import main
 from nerm.errors import InvalidInputError
-from tests.cli.conftest import ROLES, as_csv, people
+from tests.cli.conftest import ROLES, as_csv, census
 from tests.cli.test_bad_input import refused
 
 HARD = ("--eta", "1", "--solver", "interior-point", "--tol", "1e-16")  # more than floats can reach
@@ -34,8 +34,8 @@ def run(*arguments, **environment):
 
 def test_names_are_not_markup(nerm, tmp_path):
     """Square brackets and colons of names and values reach the screen as they are."""
-    rows = [{**{k: v for k, v in r.items() if k not in ("sex", "income")}} for r in people()]
-    for row, old in zip(rows, people(), strict=True):
+    rows = [{**{k: v for k, v in r.items() if k not in ("sex", "income")}} for r in census()]
+    for row, old in zip(rows, census(), strict=True):
         row |= {"sex[/red]": old["sex"], "pay[bold]:smile:": old["income"].replace(">50K", "[/b]high")}
     path = tmp_path / "odd.csv"
     path.write_text(as_csv(rows), encoding="utf-8")
@@ -111,7 +111,7 @@ def test_an_uncertified_study(nerm, data, tmp_path, monkeypatch):
 
 
 def test_skipped_rows_are_told_and_keep_their_numbers(nerm, model, tmp_path):
-    lines = as_csv(people(6)).splitlines()
+    lines = as_csv(census(6)).splitlines()
     lines[3] = "#### broken ####"
     path = tmp_path / "broken.csv"
     path.write_text("\n".join(lines))
@@ -146,7 +146,7 @@ def test_outputs_do_not_overwrite_inputs_or_each_other(nerm, data, model, tmp_pa
 @pytest.mark.parametrize("name", ["row", "score", "prediction"])
 def test_kept_columns_with_the_names_of_new_ones(nerm, model, tmp_path, name):
     path = tmp_path / "again.csv"
-    path.write_text(as_csv([{**row, name: "7"} for row in people(5)]))
+    path.write_text(as_csv([{**row, name: "7"} for row in census(5)]))
     for keep in (name, "all", f"age,{name}"):
         refused(nerm("predict", model, path, "--keep", keep), "--keep", repr(name))
     assert nerm("predict", model, path, "--keep", "age").code == 0
@@ -192,7 +192,7 @@ def test_narrow_encoding_of_standard_output(data, model, tmp_path, monkeypatch):
     assert b"\\u03b7" in printed(*study)
     assert "η" in json.loads(printed(*study, "--json"))["objective"]
     greek = tmp_path / "greek.csv"
-    greek.write_text(as_csv([{**row, "job": "ναύτης"} for row in people(3)]), encoding="utf-8")
+    greek.write_text(as_csv([{**row, "job": "ναύτης"} for row in census(3)]), encoding="utf-8")
     assert b"\\u03bd" in printed("predict", model, greek, "--keep", "job")
 
 

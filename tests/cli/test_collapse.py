@@ -16,7 +16,7 @@ ETAS = ("--etas", "0,0.02,1,5")
 
 @pytest.fixture
 def rare(tmp_path):
-    """Write a file in which an eighth of the people bought, and those with a loan less often."""
+    """Write a file in which an eighth of the rows bought, and those with a loan less often."""
     rng = np.random.default_rng(0)
     n = 600
     loan = rng.random(n) < 0.4

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.cli.conftest import ROLES, N, as_csv, people
+from tests.cli.conftest import ROLES, N, as_csv, census
 
 SMALL = ("--etas", "0,0.5,2")
 
@@ -74,7 +74,7 @@ def test_the_same_seed_gives_the_same_result(nerm, data):
     assert runs[0]["measures"] != runs[2]["measures"]
 
 
-def test_tables_for_people(nerm, data):
+def test_tables_for_readers(nerm, data):
     ran = nerm("fit", data, *ROLES, "--bounds", "--surrogate", "logistic")
     assert ran.code == 0
     for words in (
@@ -95,7 +95,7 @@ def test_tables_for_people(nerm, data):
 def test_predict_writes_csv_to_standard_output(nerm, data, tmp_path):
     model = tmp_path / "m.nerm"
     nerm("fit", data, *ROLES, "--eta", 0.5, "--out", model, "-q")
-    strange = [{**row, "job": "pilot"} for row in people(3)]
+    strange = [{**row, "job": "pilot"} for row in census(3)]
     other = tmp_path / "other.csv"
     other.write_text(as_csv(strange, separator=";"))
     ran = nerm("predict", model, other)
@@ -228,7 +228,7 @@ def test_demo(nerm, tmp_path):
         "accuracy: one decision for all rows would have 0.5",
         "logistic regression: another loss",
         "logistic regression",
-        "per 1,000 people",
+        "per 1,000 individuals",
         "→",
     ):
         assert words in ran.out.replace("\n1,000", " 1,000")
@@ -238,7 +238,7 @@ def test_demo(nerm, tmp_path):
 
 
 def test_help_teaches_by_example(nerm):
-    assert "nerm fit people.csv --target income" in nerm("--help").out
+    assert "nerm fit census.csv --target income" in nerm("--help").out
     for command in ("demo", "fit", "predict", "audit", "tradeoff", "bound", "solvers", "reproduce"):
         ran = nerm(command, "--help")
         assert ran.code == 0

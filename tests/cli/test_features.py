@@ -25,7 +25,7 @@ ROLES = ("--target", "hired", "--viewpoint", "sex")
 
 
 def table(seed: int, n: int = 400) -> pd.DataFrame:
-    """Return people who are hired in the middle ages, or if skill and test agree: no straight line tells."""
+    """Return rows that are hired at middle ages, or if skill and test agree: no linear score predicts this."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame({"age": rng.uniform(20, 60, n).round(1), "skill": rng.normal(size=n).round(3)})
     frame["test"] = rng.normal(size=n).round(3)
@@ -38,17 +38,17 @@ def table(seed: int, n: int = 400) -> pd.DataFrame:
 
 
 @pytest.fixture
-def people(tmp_path):
-    path = tmp_path / "people.csv"
+def census(tmp_path):
+    path = tmp_path / "census.csv"
     table(0).to_csv(path, index=False)
     return str(path)
 
 
 @pytest.mark.long
-def test_curves_and_trees_find_what_a_line_cannot(nerm, people):
+def test_curves_and_trees_find_what_a_line_cannot(nerm, census):
     right = {}
     for features in ("linear", "splines", "trees"):
-        ran = nerm("fit", people, *ROLES, "--features", features, "--surrogate", "logistic", "--json")
+        ran = nerm("fit", census, *ROLES, "--features", features, "--surrogate", "logistic", "--json")
         assert ran.code == 0, ran.err
         found = json.loads(ran.out)
         right[features] = found["measures"]["accuracy"]
@@ -61,10 +61,10 @@ def test_curves_and_trees_find_what_a_line_cannot(nerm, people):
 
 @pytest.mark.long
 @pytest.mark.parametrize("features", ["splines", "trees"])
-def test_what_is_saved_predicts_as_what_was_measured(nerm, people, tmp_path, features):
+def test_what_is_saved_predicts_as_what_was_measured(nerm, census, tmp_path, features):
     model, scored, new = tmp_path / "model.nerm", tmp_path / "scored.csv", tmp_path / "new.csv"
     given = ("--features", features, "--surrogate", "logistic", "--test", 0.5, "--out", model)
-    assert nerm("fit", people, *ROLES, *given).code == 0
+    assert nerm("fit", census, *ROLES, *given).code == 0
     table(1).to_csv(new, index=False)
     assert nerm("predict", model, new, "--keep", "hired,sex", "--out", scored).code == 0
     frame = pd.read_csv(scored)
@@ -96,8 +96,8 @@ def test_scores_of_training_rows_have_not_seen_their_labels():
     assert abs(np.mean(np.sign(crossed) == y) - 0.5) < 0.1
 
 
-def test_rows_that_certify_a_promise_are_scored_by_trees_that_have_not_seen_them(people):
-    task = nerm.tables.make_task(nerm.tables.read_table(people), "hired", "sex")
+def test_rows_that_certify_a_promise_are_scored_by_trees_that_have_not_seen_them(census):
+    task = nerm.tables.make_task(nerm.tables.read_table(census), "hired", "sex")
     training = Training(task, Settings(features="trees", confidence=0.9))
     recipe, X, _ = training.coded
     new, own = recipe.transform(task.table)[0][:, -1], X[:, -1]
@@ -133,36 +133,36 @@ def test_curves_are_those_of_scikit_learn_and_flat_beyond_the_data():
 
 
 @pytest.mark.long
-def test_bounds_by_theorem_are_not_stated_for_columns_that_saw_labels(nerm, people):
+def test_bounds_by_theorem_are_not_stated_for_columns_that_saw_labels(nerm, census):
     roles = (*ROLES, "--eta", 1, "--weights", "uniform", "--class-weight", "none", "--json")
     by = {}
     for features in ("splines", "trees"):
-        found = json.loads(nerm("bound", people, *roles, "--features", features).out)
+        found = json.loads(nerm("bound", census, *roles, "--features", features).out)
         by[features] = {bound["source"] for bound in found["bounds"]}
     assert any(source.startswith("Theorem") for source in by["splines"])
     assert by["trees"] == {"held-out rows"}
 
 
 @pytest.mark.long
-def test_the_report_says_which_part_is_certified(nerm, people, tmp_path):
+def test_the_report_says_which_part_is_certified(nerm, census, tmp_path):
     page = tmp_path / "page.html"
     given = ("--features", "trees", "--surrogate", "logistic", "--limits", "0.05", "--report", page, "--json")
-    ran = nerm("tradeoff", people, *ROLES, *given)
+    ran = nerm("tradeoff", census, *ROLES, *given)
     assert ran.code == 0, ran.err
     text = page.read_text(encoding="utf-8")
     assert "The base model itself is not certified." in text
     assert "certified is only the last layer" in text
     assert "Theorem" not in text
     assert "--features trees" in ran.out
-    wrong = nerm("fit", people, *ROLES, "--features", "leaves")
+    wrong = nerm("fit", census, *ROLES, "--features", "leaves")
     assert wrong.code == 2
     assert "'leaves' is not one of 'linear', 'splines', 'trees'" in wrong.err
 
 
 @pytest.mark.long
-def test_a_trade_off_says_what_each_kind_of_features_costs(nerm, people):
+def test_a_trade_off_says_what_each_kind_of_features_costs(nerm, census):
     given = ("--surrogate", "logistic", "--limits", "0.05", "--compare-features")
-    ran = nerm("tradeoff", people, *ROLES, *given)
+    ran = nerm("tradeoff", census, *ROLES, *given)
     assert ran.code == 0, ran.err
     text = " ".join(ran.err.split())
     found = [re.search(rf"--features {kind},[^:]*: accuracy (\S+), AUC", text) for kind in FEATURES.choices]
@@ -204,11 +204,11 @@ class TestHead:
         return save
 
     @pytest.mark.long
-    def test_the_head_of_a_saved_model_is_fitted_saved_and_predicts(self, nerm, people, saved, tmp_path):
+    def test_the_head_of_a_saved_model_is_fitted_saved_and_predicts(self, nerm, census, saved, tmp_path):
         model = saved(table(0), ["age", "skill", "test", "kind"])
         out, new = tmp_path / "model.nerm", tmp_path / "new.csv"
         given = (*ROLES, "--head", model, *self.TRUST, "--surrogate", "logistic", "--out", out, "--json")
-        ran = nerm("fit", people, *given)
+        ran = nerm("fit", census, *given)
         assert ran.code == 0, ran.err
         found = json.loads(ran.out)
         assert abs(found["reached"]) <= 0.02
@@ -224,14 +224,14 @@ class TestHead:
         rows = pd.DataFrame(json.loads(ran.out)["predictions"])
         assert (rows["prediction"] == rows["hired"]).mean() > 0.75
 
-    def test_a_model_that_has_seen_the_rows_is_not_kept(self, nerm, people, saved):
+    def test_a_model_that_has_seen_the_rows_is_not_kept(self, nerm, census, saved):
         given = ("--head", saved(table(0), ["age", "skill", "test"]), *self.TRUST, "--unseen")
-        ran = nerm("fit", people, *ROLES, *given)
+        ran = nerm("fit", census, *ROLES, *given)
         assert ran.code == 2
         assert "must not have seen these rows" in ran.err
 
-    def test_a_model_of_other_rows_is_kept_as_it_is(self, people, saved):
-        task = nerm.tables.make_task(nerm.tables.read_table(people), "hired", "sex")
+    def test_a_model_of_other_rows_is_kept_as_it_is(self, census, saved):
+        task = nerm.tables.make_task(nerm.tables.read_table(census), "hired", "sex")
         path = saved(table(5), ["age", "skill", "test"])
         settings = Settings(head=path, unseen=True, trust=self.TRUST[1:])
         recipe, X, _ = Training(task, settings).coded
@@ -239,22 +239,22 @@ class TestHead:
         theirs = recipe.base.model.decision_function(table(0)[["age", "skill", "test"]])
         assert X[:, -1] == pytest.approx((theirs - theirs.mean()) / theirs.std())
 
-    def test_scores_of_rows_that_it_learns_from_are_cross_fitted(self, people, saved):
-        task = nerm.tables.make_task(nerm.tables.read_table(people), "hired", "sex")
+    def test_scores_of_rows_that_it_learns_from_are_cross_fitted(self, census, saved):
+        task = nerm.tables.make_task(nerm.tables.read_table(census), "hired", "sex")
         settings = Settings(head=saved(table(0), ["age", "skill", "test"]), trust=self.TRUST[1:])
         recipe, X, _ = Training(task, settings).coded
         seen = recipe.transform(task.table)[0][:, -1]
         right = [(np.sign(scores - np.median(scores)) == task.y).mean() for scores in (seen, X[:, -1])]
         assert right[0] > right[1] + 0.05
 
-    def test_the_viewpoint_enters_only_if_asked(self, nerm, people, saved):
+    def test_the_viewpoint_enters_only_if_asked(self, nerm, census, saved):
         given = ("--head", saved(table(0), ["age", "sex"]), *self.TRUST)
-        ran = nerm("fit", people, *ROLES, *given)
+        ran = nerm("fit", census, *ROLES, *given)
         assert ran.code == 2
         assert "must take input columns only. Got one that takes 'sex'" in ran.err
 
-    def test_options_that_exclude_each_other(self, nerm, people):
+    def test_options_that_exclude_each_other(self, nerm, census):
         for given in (("--head", "x.skops", "--features", "trees"), ("--unseen",)):
-            ran = nerm("fit", people, *ROLES, *given)
+            ran = nerm("fit", census, *ROLES, *given)
             assert ran.code == 2
             assert "--unseen needs it" in ran.err

@@ -110,7 +110,7 @@ def test_all_commands_and_outputs_are_here():
 
 @pytest.mark.usefixtures("small_comparison")
 @pytest.mark.parametrize(("command", "option"), OUTPUTS)
-def test_an_output_without_room(nerm, arguments, tmp_path, monkeypatch, command, option):
+def test_an_output_on_a_full_disk(nerm, arguments, tmp_path, monkeypatch, command, option):
     """Nothing reaches the disk; an older file stays as it was (of results, which are gone on from, there is none)."""
 
     def full(number):
@@ -136,14 +136,14 @@ def test_an_output_without_room(nerm, arguments, tmp_path, monkeypatch, command,
     [marked(command, ()) for command in sorted(QUICK)]
     + [marked(command, ("--json",)) for command in ("fit", "audit", "tradeoff", "solvers")],
 )
-def test_standard_output_without_room(arguments, tmp_path, monkeypatch, capsys, command, more):
+def test_standard_output_on_a_full_disk(arguments, tmp_path, monkeypatch, capsys, command, more):
     monkeypatch.chdir(tmp_path)
     words = [*arguments(command), *more, "-q"]
     capsys.readouterr()
     with open("/dev/full", "w", encoding="utf-8") as full:
         monkeypatch.setattr(sys, "stdout", full)
         code = ended(cli, words)
-    short_of_room(code, capsys.readouterr().err)
+    disk_is_full(code, capsys.readouterr().err)
 
 
 LIMITED = """
@@ -154,7 +154,7 @@ main(sys.argv[1:])
 """
 
 
-def short_of_room(code, err):
+def disk_is_full(code, err):
     """Hold an ended command against what is promised: one sentence, and no success."""
     said = err.strip().splitlines()
     assert code == 2, err
@@ -174,16 +174,16 @@ def test_the_same_in_a_process_that_may_write_a_hundred_bytes(arguments, tmp_pat
     line = [sys.executable, "-c", LIMITED, *arguments(command, option, folder), "-q"]
     environment = {**os.environ, "MPLCONFIGDIR": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "none")}
     ran = subprocess.run(line, capture_output=True, env=environment, check=False)
-    short_of_room(ran.returncode, ran.stderr.decode())
+    disk_is_full(ran.returncode, ran.stderr.decode())
     assert list(folder.iterdir()) == []
 
 
 @pytest.mark.long
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 @pytest.mark.parametrize("words", [("solvers",), ("--help",)], ids=" ".join)
-def test_a_process_whose_standard_output_has_no_room(words):
+def test_a_process_whose_standard_output_is_full(words):
     with open("/dev/full", "w") as full:
         ran = subprocess.run(
             [sys.executable, "-m", "nerm", *words], stdout=full, stderr=subprocess.PIPE, check=False
         )
-    short_of_room(ran.returncode, ran.stderr.decode())
+    disk_is_full(ran.returncode, ran.stderr.decode())

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import nerm as package
-from tests.cli.conftest import ROLES, as_csv, people
+from tests.cli.conftest import ROLES, as_csv, census
 
 ASKED = ("--surrogate", "hinge")  # without a comparison it is quicker
 
@@ -107,7 +107,7 @@ def test_an_audit_shows_impact_ratios_by_both_viewpoints(nerm, tmp_path):
 def groups(tmp_path):
     """Write a file in which three groups differ a little."""
     rng = np.random.default_rng(1)
-    rows = people(400)
+    rows = census(400)
     for row in rows:
         row["region"] = str(rng.choice(["north", "south", "west"]))
         if row["region"] == "west":

@@ -20,7 +20,7 @@ ROLES = ("--target", "loan", "--viewpoint", "sex")
 
 @pytest.fixture
 def fitted(nerm, tmp_path):
-    data, model = tmp_path / "people.csv", tmp_path / "m.nerm"
+    data, model = tmp_path / "census.csv", tmp_path / "m.nerm"
     clean(data)
     assert nerm("fit", data, *ROLES, "--eta", "0.3", "--out", model, "-q").code == 0
     return data, model
@@ -129,7 +129,7 @@ def test_cells_that_a_spreadsheet_would_run(nerm, fitted, tmp_path):
     assert all(np.isfinite(float(row["score"])) for row in rows)
 
 
-def test_control_characters_do_not_reach_the_terminal(nerm, tmp_path):
+def test_control_characters_are_not_sent_to_the_terminal(nerm, tmp_path):
     evil = "\x1b[31mred\x9b2J\u202e"
     path = tmp_path / "evil.csv"
     data = frame().assign(sex=np.where(frame()["sex"] == "male", evil, "female"))

@@ -14,12 +14,12 @@ from tests.report.test_page import Balanced
 
 
 @pytest.fixture
-def people(tmp_path):
+def census(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"skill": rng.normal(size=400).round(3), "sex": np.tile(["f", "m"], 200)})
     frame["place"] = (rng.random(400) < np.where(frame["sex"] == "m", 0.8, 0.2)).astype(int)
     frame["pay"] = (30 + 5 * frame["skill"] + 4 * frame["place"] + rng.normal(size=400)).round(2)
-    path = tmp_path / "people.csv"
+    path = tmp_path / "census.csv"
     frame.to_csv(path, index=False)
     return str(path)
 
@@ -27,15 +27,15 @@ def people(tmp_path):
 ROLES = ("--target", "pay", "--viewpoint", "sex")
 
 
-def test_fit_predict_and_audit_of_a_number(nerm, people, tmp_path):
+def test_fit_predict_and_audit_of_a_number(nerm, census, tmp_path):
     model, scored = tmp_path / "model.nerm", tmp_path / "scored.csv"
-    ran = nerm("fit", people, *ROLES, "--limit", 0.1, "--test", 0, "--out", model, "--json")
+    ran = nerm("fit", census, *ROLES, "--limit", 0.1, "--test", 0, "--out", model, "--json")
     assert ran.code == 0, ran.err
     assert "'pay' is read as a number: a regression" in ran.err
     found = json.loads(ran.out)
     assert abs(found["measures"]["mean_difference"]) == pytest.approx(0.1, abs=1e-3)
     assert "Asked for: difference in mean predictions of at most 0.1. Reached: " in found["said"]
-    assert nerm("predict", model, people, "--out", scored, "--keep", "pay,sex").code == 0
+    assert nerm("predict", model, census, "--out", scored, "--keep", "pay,sex").code == 0
     frame = pd.read_csv(scored)
     means = frame.groupby("sex")["prediction"].mean()
     apart = means["m"] - means["f"]
@@ -52,34 +52,34 @@ def test_fit_predict_and_audit_of_a_number(nerm, people, tmp_path):
     assert "v = +1 is sex = m" in shown
 
 
-def test_the_trade_off_of_a_number_saves_within_the_budget_or_nothing(nerm, people, tmp_path):
+def test_the_trade_off_of_a_number_saves_within_the_budget_or_nothing(nerm, census, tmp_path):
     """The model with the last limit was saved: a constant, without a word and with exit code 0."""
     saved, roles = tmp_path / "model.nerm", ("--target", "pay", "--viewpoint", "sex")
     ran = nerm(
-        "tradeoff", people, *roles, "--limits", "2,0.1", "--budget", "0.001", "--save", saved, "--json"
+        "tradeoff", census, *roles, "--limits", "2,0.1", "--budget", "0.001", "--save", saved, "--json"
     )
     assert (ran.code, saved.exists()) == (5, False)
     found = json.loads(ran.out)
     assert [point["limit"] for point in found["points"]] == [None, 2.0, 0.1]
     assert found["chosen"] == "no limit"
-    ran = nerm("tradeoff", people, *roles, "--limits", "2,0.1", "--budget", "0.5", "--save", saved)
+    ran = nerm("tradeoff", census, *roles, "--limits", "2,0.1", "--budget", "0.5", "--save", saved)
     assert (ran.code, saved.exists()) == (0, True)
     assert "→ limit 0.1" in ran.out
     assert "for an R² of 0." in " ".join(ran.out.split())
-    ran = nerm("tradeoff", people, *roles, "--json")
+    ran = nerm("tradeoff", census, *roles, "--json")
     assert "limits by default, in units and standard deviations of 'pay': 2.72 (0.5 SD), 1.09" in ran.err
     assert [point["limit"] for point in json.loads(ran.out)["points"]] == [None, 2.72, 1.09, 0.544]
 
 
-def test_which_targets_are_numbers(nerm, people, tmp_path):
-    refused = nerm("fit", people, *ROLES, "--task", "classification")
+def test_which_targets_are_numbers(nerm, census, tmp_path):
+    refused = nerm("fit", census, *ROLES, "--task", "classification")
     assert refused.code == 2
     assert "the target must have two values" in refused.err
     assert "or take it as a number with --task regression" in refused.err
-    words = nerm("fit", people, "--target", "sex", "--viewpoint", "place", "--task", "regression")
+    words = nerm("fit", census, "--target", "sex", "--viewpoint", "place", "--task", "regression")
     assert "must be a number in every row. Got 'f' in row 1 of 'sex'" in words.err
     # A word among amounts in Euro: they stay amounts, and the word is named.
-    frame = pd.read_csv(people)
+    frame = pd.read_csv(census)
     frame["pay"] = [f"{1000 * pay:,.2f} €".translate(str.maketrans(",.", ".,")) for pay in frame["pay"]]
     frame.loc[[3, 8], "pay"] = "k.A."
     path = tmp_path / "euro.csv"
@@ -104,22 +104,22 @@ def test_which_targets_are_numbers(nerm, people, tmp_path):
         ("audit", "--score", "skill", "--threshold", "0.5"),
     ],
 )
-def test_options_of_decisions_are_refused_for_a_number(nerm, people, given):
+def test_options_of_decisions_are_refused_for_a_number(nerm, census, given):
     """They were ignored in silence."""
-    ran = nerm(given[0], people, *ROLES, *given[1:])
+    ran = nerm(given[0], census, *ROLES, *given[1:])
     assert (ran.code, ran.out) == (2, "")
     option = next(word for word in reversed(given) if word.startswith("--"))
     assert f"must be those of a regression, because the target is a number. Got {option}" in ran.err
 
 
 @pytest.mark.parametrize("groups", [2, 3])
-def test_reports_show_errors_and_distributions(nerm, people, tmp_path, groups):
+def test_reports_show_errors_and_distributions(nerm, census, tmp_path, groups):
     """--report was refused for a target of numbers."""
-    page, frame = tmp_path / "report.html", pd.read_csv(people)
+    page, frame = tmp_path / "report.html", pd.read_csv(census)
     if groups > 2:
         frame.loc[::5, "sex"] = "x"
-        frame.to_csv(people, index=False)
-    ran = nerm("fit", people, *ROLES, "--limit", "0.5", "--report", page, "--json")
+        frame.to_csv(census, index=False)
+    ran = nerm("fit", census, *ROLES, "--limit", "0.5", "--report", page, "--json")
     assert ran.code == 0, ran.err
     parser, html = Balanced(), page.read_text("utf-8")
     parser.feed(html)
@@ -137,8 +137,8 @@ def test_reports_show_errors_and_distributions(nerm, people, tmp_path, groups):
     assert ("the rest</text>" in part) == (groups > 2)
 
 
-def test_the_audit_of_predictions_shows_what_else_there_is(nerm, people, tmp_path):
-    page, scored, frame = tmp_path / "audit.html", tmp_path / "scored.csv", pd.read_csv(people)
+def test_the_audit_of_predictions_shows_what_else_there_is(nerm, census, tmp_path):
+    page, scored, frame = tmp_path / "audit.html", tmp_path / "scored.csv", pd.read_csv(census)
     frame["guess"] = 30 + 5 * frame["skill"] + 4 * frame["place"]
     frame.to_csv(scored, index=False)
     ran = nerm("audit", scored, *ROLES, "--score", "guess", "--report", page, "--json")
@@ -158,17 +158,17 @@ def test_the_audit_of_predictions_shows_what_else_there_is(nerm, people, tmp_pat
     assert "Of the more neutral alternatives, the most accurate is" in html
 
 
-def test_the_plain_regression_of_a_trade_off_can_be_fitted_again(nerm, people, tmp_path):
+def test_the_plain_regression_of_a_trade_off_can_be_fitted_again(nerm, census, tmp_path):
     """The printed command has --eta 0, which was refused."""
-    ran = nerm("tradeoff", people, *ROLES, "--budget", "0", "--figure", tmp_path / "front.svg", "--json")
+    ran = nerm("tradeoff", census, *ROLES, "--budget", "0", "--figure", tmp_path / "front.svg", "--json")
     command = shlex.split(json.loads(ran.out)["points"][0]["command"])
     assert command[-4:] == ["--eta", "0", "--out", "model.nerm"]
     assert nerm(*command[1:-2], "--report", tmp_path / "report.html").code == 0
     assert "R²" in (tmp_path / "front.svg").read_text("utf-8")
 
 
-def test_a_limit_above_1_is_refused_for_decisions(nerm, people):
-    ran = nerm("fit", people, "--target", "sex", "--viewpoint", "place", "--limit", "5")
+def test_a_limit_above_1_is_refused_for_decisions(nerm, census):
+    ran = nerm("fit", census, "--target", "sex", "--viewpoint", "place", "--limit", "5")
     assert ran.code == 2
     assert "--limit must be at most 1 for a classification, not 5" in ran.err
 
@@ -195,7 +195,7 @@ def test_rows_that_prove_a_promise_do_not_teach_the_coding(monkeypatch, groups):
     assert np.flatnonzero(training.learned).tolist() == taught[0].tolist()
 
 
-def test_a_promise_for_numbers_that_cannot_be_kept_is_refused_in_words(nerm, people):
-    ran = nerm("fit", people, *ROLES, "--limit", "1", "--confidence", "0.9")
+def test_a_promise_for_numbers_that_cannot_be_kept_is_refused_in_words(nerm, census):
+    ran = nerm("fit", census, *ROLES, "--limit", "1", "--confidence", "0.9")
     assert (ran.code, ran.out) == (5, "")
     assert "No model has |difference in mean predictions| <= 1 on new rows with probability 0.9" in ran.err

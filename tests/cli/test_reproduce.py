@@ -150,7 +150,7 @@ def test_a_figure_that_cannot_be_drawn_is_refused_before_any_work(nerm, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_figure_for_which_there_is_no_room_leaves_nothing(nerm, tmp_path, monkeypatch):
+def test_a_figure_on_a_full_disk_leaves_no_file(nerm, tmp_path, monkeypatch):
     from matplotlib.figure import Figure
 
     def full(self, file, **options):

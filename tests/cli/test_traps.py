@@ -9,12 +9,12 @@ import sys
 import numpy as np
 import pytest
 
-from tests.cli.conftest import as_csv, people
+from tests.cli.conftest import as_csv, census
 
 FAST = ("--surrogate", "hinge", "--limit", "0.1")
 
 
-def written(tmp_path, rows, name="people.csv"):
+def written(tmp_path, rows, name="census.csv"):
     path = tmp_path / name
     path.write_text(as_csv(rows), encoding="utf-8")
     return path
@@ -22,7 +22,7 @@ def written(tmp_path, rows, name="people.csv"):
 
 def respelled(column, *spellings, rows=None):
     """Return rows in which the values of a column take turns in their spelling."""
-    rows = people() if rows is None else rows
+    rows = census() if rows is None else rows
     for i, row in enumerate(rows):
         row[column] = {name: words[i % len(words)] for name, *words in spellings}[row[column]]
     return rows
@@ -39,7 +39,7 @@ def test_yes_in_two_spellings_is_one_value_and_a_note_says_so(nerm, tmp_path):
     assert ran.code == 0, ran.err
     plain = json.loads(ran.out)
     assert plain["target"] == {"column": "income", "positive": "yes", "negative": "no"}
-    clean = json.loads(nerm("fit", written(tmp_path, people(), "c.csv"), *roles, *FAST, "--json").out)
+    clean = json.loads(nerm("fit", written(tmp_path, census(), "c.csv"), *roles, *FAST, "--json").out)
     assert plain["measures"] == clean["measures"]
     assert "in 'income' is read as 'yes'; --exact keeps them apart" in ran.err
     assert "'NO' (" in ran.err
@@ -73,7 +73,7 @@ def test_accents_and_blanks_are_no_groups(nerm, tmp_path):
 
 def test_m_and_male_are_pointed_out_and_read_as_one_on_request(nerm, tmp_path):
     """Two offices, two codes: M/F and Male/female. 'F against the rest' would count every 'female' as male."""
-    rows = respelled("sex", ("male", "M", "Male", "M"), ("female", "F", "female", "F"), rows=people(600))
+    rows = respelled("sex", ("male", "M", "Male", "M"), ("female", "F", "female", "F"), rows=census(600))
     path, roles = written(tmp_path, rows), ("--target", "income", "--viewpoint", "sex")
     ran = nerm("fit", path, *roles, *FAST)
     assert ran.code == 0, ran.err
@@ -90,7 +90,7 @@ def test_m_and_male_are_pointed_out_and_read_as_one_on_request(nerm, tmp_path):
 @pytest.fixture
 def regions(tmp_path):
     """Write a file of two large groups and two of 20 and 18 rows; one value is misspelled, one is a dash."""
-    rows = people(400)
+    rows = census(400)
     for i, row in enumerate(rows):
         row["region"] = "north" if i % 2 else "south"
         if i < 40:
@@ -120,7 +120,7 @@ def test_small_groups_are_pooled_and_never_the_headline(nerm, regions):
 
 def test_a_group_with_few_held_out_rows_is_not_the_headline(nerm, tmp_path):
     """A group of 60 rows has its own term, but its 15 held-out rows decided the measures."""
-    rows = people(480)
+    rows = census(480)
     for i, row in enumerate(rows):
         row["region"] = "west" if i % 8 == 0 else "north" if i % 2 else "south"
         row["decision"] = ">50K" if (row["region"] == "west" and i % 16) or i % 3 == 0 else "<=50K"
@@ -141,7 +141,7 @@ def test_a_group_with_few_held_out_rows_is_not_the_headline(nerm, tmp_path):
 
 def test_two_groups_one_of_them_small_have_the_higher_rate_as_reference(nerm, tmp_path):
     """Only one group was large enough, so the title's rule could not hold."""
-    rows = people(60)
+    rows = census(60)
     for i, row in enumerate(rows):
         row["sex"] = "female" if i < 25 else "male"
         row["decision"] = ">50K" if i < 20 or i % 2 else "<=50K"
@@ -151,7 +151,7 @@ def test_two_groups_one_of_them_small_have_the_higher_rate_as_reference(nerm, tm
 
 
 def test_west_is_no_misspelling_of_east(nerm, tmp_path):
-    rows = people(300)
+    rows = census(300)
     for i, row in enumerate(rows):
         row["region"] = "West" if i % 13 == 0 else "East" if i % 2 else "Noth" if i == 2 else "North"
     ran = nerm("fit", written(tmp_path, rows), "--target", "income", "--viewpoint", "region", *FAST)
@@ -160,7 +160,7 @@ def test_west_is_no_misspelling_of_east(nerm, tmp_path):
 
 
 def test_groups_of_few_rows_only_are_refused(nerm, tmp_path):
-    rows = respelled("sex", ("male", "M", "Male"), ("female", "F", "female"), rows=people(60))
+    rows = respelled("sex", ("male", "M", "Male"), ("female", "F", "female"), rows=census(60))
     ran = nerm("fit", written(tmp_path, rows), "--target", "income", "--viewpoint", "sex", *FAST)
     assert (ran.code, ran.out) == (2, "")
     assert "a group of 'sex' must have at least 30 rows. Got 'Male' (" in ran.err
@@ -168,10 +168,10 @@ def test_groups_of_few_rows_only_are_refused(nerm, tmp_path):
 
 
 def test_new_rows_in_another_spelling_are_scored_as_the_known_ones(nerm, tmp_path):
-    path = written(tmp_path, people())
+    path = written(tmp_path, census())
     model, roles = tmp_path / "m.nerm", ("--target", "income", "--viewpoint", "sex")
     assert nerm("fit", path, *roles, *FAST, "--out", model, "-q").code == 0
-    loud = written(tmp_path, [{**row, "job": row["job"].upper()} for row in people()], "loud.csv")
+    loud = written(tmp_path, [{**row, "job": row["job"].upper()} for row in census()], "loud.csv")
     ran, plain = nerm("predict", model, loud), nerm("predict", model, path)
     assert ran.out == plain.out
     assert "'job': 236 values read as the values of fit that differ only by case" in ran.err
@@ -180,7 +180,7 @@ def test_new_rows_in_another_spelling_are_scored_as_the_known_ones(nerm, tmp_pat
 
 
 def test_decisions_in_another_spelling_are_decisions(nerm, tmp_path):
-    rows = people()
+    rows = census()
     for i, row in enumerate(rows):
         row["decision"] = (">50k" if i % 3 else "<=50K. ").strip()
     path, roles = written(tmp_path, rows), ("--target", "income", "--viewpoint", "sex")
@@ -246,19 +246,19 @@ def test_a_title_above_the_header_is_advised_to_be_skipped(nerm, tmp_path):
     pd = pytest.importorskip("pandas")
     pytest.importorskip("openpyxl")
     roles = ("--target", "income", "--viewpoint", "sex")
-    rows = [list(row.values()) for row in people(80)]
+    rows = [list(row.values()) for row in census(80)]
     for name, titles in (("wide", [["Staff", *[""] * 4], [""] * 5]), ("narrow", [["Staff"]])):
         path = tmp_path / f"{name}.xlsx"
         lines = (
-            [*titles, list(people(1)[0]), *rows] if name == "wide" else [*titles, *([row[0]] for row in rows)]
+            [*titles, list(census(1)[0]), *rows] if name == "wide" else [*titles, *([row[0]] for row in rows)]
         )
         pd.DataFrame(lines).to_excel(path, header=False, index=False)
         ran = nerm("fit", path, *roles)
         assert (ran.code, ran.out) == (2, "")
         assert ("--skip-lines 2," if name == "wide" else "--skip-lines") in ran.err
         assert "--separator" not in ran.err
-    text = tmp_path / "people.csv"
-    text.write_text("Staff of 2024\nas of 31 December\n\n" + as_csv(people(), ";"), encoding="utf-8")
+    text = tmp_path / "census.csv"
+    text.write_text("Staff of 2024\nas of 31 December\n\n" + as_csv(census(), ";"), encoding="utf-8")
     ran = nerm("fit", text, *roles)
     assert ran.code == 2
     assert "Got 'Staff of 2024' above lines of 5 fields" in ran.err
@@ -276,7 +276,7 @@ def test_age_is_compared_with_a_number_or_cut(nerm, data):
     for comparison in ("age>=40", "age > 40", "age<40"):
         plain = json.loads(nerm("fit", data, *roles, comparison, *FAST, "--test", 0, "--json").out)
         named[comparison] = {group["name"]: group["rows"] for group in plain["groups"]}
-    ages = [float(row["age"]) for row in people() if row["age"] != "?"]
+    ages = [float(row["age"]) for row in census() if row["age"] != "?"]
     older = sum(age >= 40 for age in ages)
     assert (
         named["age>=40"]
@@ -324,7 +324,7 @@ ROLES = ("--target", "income", "--viewpoint", "sex")
 
 def test_probabilities_are_not_audited_as_scores(nerm, tmp_path):
     """Every probability is above 0, so that everybody was told yes and all groups were equal."""
-    rows = people()
+    rows = census()
     for row in rows:
         row["chance"] = f"{1 / (1 + np.exp(-0.2 * (float(row['hours']) - 41))):.3f}"
     path = written(tmp_path, rows)
@@ -341,7 +341,7 @@ def test_predict_takes_further_words_for_missing(nerm, tmp_path, data):
     """The option was taken and had no effect."""
     model = tmp_path / "m.nerm"
     assert nerm("fit", data, *ROLES, *FAST, "--out", model, "-q").code == 0
-    rows = people(20)
+    rows = census(20)
     rows[0]["age"] = "unknown"
     path = written(tmp_path, rows, "new.csv")
     assert "must hold numbers, as the model was fitted on. Got 'unknown'" in nerm("predict", model, path).err
@@ -349,7 +349,7 @@ def test_predict_takes_further_words_for_missing(nerm, tmp_path, data):
 
 
 def test_missing_is_missing_in_upper_and_lower_case(nerm, tmp_path):
-    rows = people()
+    rows = census()
     for i, row in enumerate(rows):
         row["job"] = {0: "na", 1: "N/a", 2: "NULL"}.get(i, row["job"])
     ran = nerm("fit", written(tmp_path, rows), *ROLES, *FAST, "--test", 0)
@@ -357,7 +357,7 @@ def test_missing_is_missing_in_upper_and_lower_case(nerm, tmp_path):
 
 
 def test_thousands_units_and_short_years_are_said(nerm, tmp_path):
-    rows = people()
+    rows = census()
     for i, row in enumerate(rows):
         row["pay"] = "1.200" if i % 3 else "950"
         row["share"] = f"{i % 50 + 1} %" if i % 2 else f"0.{i % 90 + 10}"
@@ -375,7 +375,7 @@ def test_thousands_units_and_short_years_are_said(nerm, tmp_path):
 
 
 def test_dates_of_new_rows_are_read_as_in_fit_and_a_doubt_is_said(nerm, tmp_path):
-    rows = people()
+    rows = census()
     for i, row in enumerate(rows):
         row["day"] = f"{i % 28 + 1:02d}/{i % 12 + 1:02d}/2024"
     path, model = written(tmp_path, rows), tmp_path / "m.nerm"
@@ -405,7 +405,7 @@ def test_a_frame_that_names_a_column_twice_is_refused():
 def leaking(n=60):
     """Return rows in which the date of notice is known for those who left, and only for them."""
     rng = np.random.default_rng(5)
-    rows = people(n)
+    rows = census(n)
     for row in rows:
         left = row.pop("income") == ">50K"
         row["left"] = "yes" if left else "no"
@@ -433,7 +433,7 @@ def test_a_column_that_gives_the_target_away_is_found_in_60_rows(nerm, tmp_path)
 
 def test_amounts_with_a_word_among_them_are_no_names_of_rows(nerm, tmp_path):
     """One 'k.A.' among amounts in Euro made the whole column words, which then were left out."""
-    rows = people()
+    rows = census()
     for i, row in enumerate(rows):
         amount = f"{1000 + 31.5 * i:,.2f} €".translate(str.maketrans(",.", ".,"))
         row["pay"] = "k.A." if i == 9 else amount
@@ -453,7 +453,7 @@ def test_amounts_with_a_word_among_them_are_no_names_of_rows(nerm, tmp_path):
 
 def test_a_dash_in_most_rows_makes_no_words_of_numbers(nerm, tmp_path):
     """Two thirds of the bonuses were '-'; the numbers became categories, without a note."""
-    rows = people()
+    rows = census()
     for i, row in enumerate(rows):
         row["bonus"] = "-" if i % 3 else f"{100 + i}"
         row["left on"] = "still here" if i % 4 else f"2024-{i % 12 + 1:02d}-{i % 28 + 1:02d}"
@@ -481,9 +481,9 @@ def test_the_reading_is_said_also_if_no_model_can_be_fitted(nerm, tmp_path):
 def test_separators_inside_quotes_do_not_count(nerm, tmp_path):
     """'Doe, J' and '$1,200' made the header look like a title, and --skip-lines 1 was advised."""
     text = as_csv(
-        [{"name": f"Doe, J{i}", "pay": f"${1200 + 7 * i:,}", **row} for i, row in enumerate(people())]
+        [{"name": f"Doe, J{i}", "pay": f"${1200 + 7 * i:,}", **row} for i, row in enumerate(census())]
     )
-    path = tmp_path / "people.csv"
+    path = tmp_path / "census.csv"
     path.write_text(text, encoding="utf-8")
     ran = nerm("fit", path, *ROLES, *FAST)
     assert ran.code == 0, ran.err
@@ -492,7 +492,7 @@ def test_separators_inside_quotes_do_not_count(nerm, tmp_path):
 
 
 def test_a_long_list_of_categories_and_a_target_that_is_constant_in_a_group_are_said(nerm, tmp_path):
-    rows = people(480)
+    rows = census(480)
     for i, row in enumerate(rows):
         row["city"] = f"city {i % 160}"
         if row["sex"] == "female":
@@ -504,7 +504,7 @@ def test_a_long_list_of_categories_and_a_target_that_is_constant_in_a_group_are_
 
 def test_a_group_of_few_rows_is_no_reference_of_impact_ratios(nerm, tmp_path):
     """Three rows of 'unknown' were all hired, and every group seemed to be disadvantaged."""
-    rows = people(300)
+    rows = census(300)
     for i, row in enumerate(rows):
         row["decision"] = ">50K" if i % 2 or i < 6 else "<=50K"
         row["sex"] = "unknown" if i < 6 else row["sex"]

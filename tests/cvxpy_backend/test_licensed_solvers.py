@@ -89,7 +89,7 @@ CLOCKS = {
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_it_is_driven_and_judged_like_any_other(name, installed, asked):
+def test_it_is_driven_and_certified_like_any_other(name, installed, asked):
     solution = bound().solve(name)
     assert (solution.status, solution.stats.solver) == (nerm.Status.OPTIMAL, name)
     solver, options = asked[0]

@@ -172,7 +172,7 @@ def test_offline_says_what_to_do(no_files, monkeypatch, tmp_path):
     with pytest.raises(DataUnavailableError) as caught:
         load("bank", data_home=tmp_path)
     assert str(caught.value) == (
-        f"'bank' must be on this machine or within reach of OpenML (id 1461). Got no bank-full.csv "
+        f"'bank' must be on this machine or available from OpenML (id 1461). Got no bank-full.csv "
         f"or bank-full.csv.gz in {tmp_path}, "
         "and OpenML answered URLError: <urlopen error no route>. Go online, or put the UCI file "
         "bank-full.csv in a folder and name it in NERM_DATA or data_home."

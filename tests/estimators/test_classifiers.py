@@ -223,7 +223,7 @@ def test_a_kernel_can_be_changed_between_fits():
     assert not hasattr(model, "dual_coef_")
 
 
-def test_a_missed_tolerance_is_a_warning():
+def test_a_gap_above_the_tolerance_is_a_warning():
     from sklearn.exceptions import ConvergenceWarning
 
     X, y, v = make_data(14)
@@ -263,7 +263,7 @@ def test_no_support_vector_is_dropped_at_the_price_of_the_certificate():
     edge = replace(
         solution, certificate=replace(solution.certificate, dual=primal * (1 - 0.999999 * solution.tol))
     )
-    kept = pruned(edge)  # there is no room left: whatever it does, optimal must stay optimal
+    kept = pruned(edge)  # the gap is at the tolerance: the status must stay optimal
     assert kept.certificate.relative_gap <= max(solution.tol, edge.certificate.relative_gap)
 
 

@@ -110,7 +110,7 @@ def test_one_class_of_many_may_never_win():
         NeutralSVC().fit(0.0 * X, y)
 
 
-def test_a_class_that_was_weighed_away_is_not_missed():
+def test_a_class_without_weight_may_never_be_predicted():
     X, y, _ = rare()
     model = quiet(NeutralSVC(class_weight={"no": 1e3, "yes": 1e-4}), X, y)
     assert (model.predict(X) == "no").all()

@@ -291,7 +291,7 @@ def test_the_worst_mixture_is_that_of_a_grid():
     assert nerm.bounds.worst_mixture([0.3], [0.1], [0.5]) == pytest.approx(0.3)
 
 
-def test_several_limits_are_met_together_and_said():
+def test_several_limits_are_met_at_once_and_said():
     X, y, v = data(1, n=600)
     limit = {"calders_verwer_score": 0.05, "equal_opportunity_difference": 0.08, "accuracy": 0.6}
     model = nerm.NERMClassifier("logistic", "squared-l2", "logistic", lam=1e-3, limit=limit)

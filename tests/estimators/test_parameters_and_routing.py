@@ -1,4 +1,4 @@
-"""Parameters reach into atoms; the viewpoint travels by metadata routing."""
+"""Parameters of atoms are parameters of estimators; metadata routing passes the viewpoint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nerm.viewpoint import Column
 from tests.conftest import make_data
 
 
-def test_parameters_reach_into_atoms():
+def test_parameters_of_atoms_can_be_set():
     model = NERMClassifier(
         loss=nerm.SmoothHinge(0.5), regularizer=nerm.ElasticNet(0.3), kernel=nerm.kernels.RBF(2.0)
     )

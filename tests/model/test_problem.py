@@ -148,7 +148,7 @@ def test_identity_surrogate_is_the_covariance(data):
     assert problem.evaluate(w, 0.5).terms[-1].value == pytest.approx(abs(np.mean(v * (X @ w + 0.5))))
 
 
-def test_results_print_for_people(data):
+def test_results_print_for_readers(data):
     X, y, v = data
     problem = (Risk(Hinge()) + 0.1 * SquaredL2() + Neutrality(Hinge())).on(X, y, viewpoint=v)
     solution = problem.solve()

@@ -102,7 +102,7 @@ def test_two_spellings_are_pointed_out(words):
 @pytest.mark.parametrize("reader", ["a problem", "a classifier"])
 @pytest.mark.parametrize("name", ["y", "viewpoint", "sample_weight"])
 def test_rows_of_pandas_in_another_order_are_refused(reader, name):
-    """The same people, sorted otherwise: numpy would give each the label of another."""
+    """The same rows in another order: numpy would give each row the label of another."""
     frame = pd.DataFrame(X)
     given = {"y": Y, "viewpoint": V, "sample_weight": np.ones(200)}
     given = {key: pd.Series(values) for key, values in given.items()}

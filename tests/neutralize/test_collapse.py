@@ -75,7 +75,7 @@ def test_signs_that_are_rounding_are_no_predictions():
     assert collapse(1e-3 * noise, first(0.5), NAMES) is None
 
 
-def test_several_classes_are_judged_by_what_is_predicted():
+def test_several_classes_are_measured_by_predictions():
     """A class that never wins is ordinary; one that always wins is not."""
     labels = np.arange(N) % 5
     scores = np.eye(5)[labels]
@@ -125,7 +125,7 @@ def test_no_group_may_fall_below_half_of_the_plain_model(before, now, collapsed)
     assert collapse(as_scores(answers(now)), labels, NAMES, groups) is None
 
 
-def test_the_plain_model_is_asked_for_only_where_the_labels_are_missed():
+def test_the_plain_model_is_needed_only_if_a_class_is_rare():
     groups = {"men": np.arange(N) % 2 == 0, "women": np.arange(N) % 2 == 1, "nobody": np.zeros(N, dtype=bool)}
 
     def plain():

@@ -82,7 +82,7 @@ def test_the_coupling_is_global_not_per_sample(data):
 
 
 def test_printed_quadratic_form_is_not_the_norm(data):
-    """sum_ij a_i a_i k_ij is not ||sum_i a_i x_i||^2: with it even the right multipliers miss the value."""
+    """sum_ij a_i a_i k_ij is not ||sum_i a_i x_i||^2: with it even the right multipliers give another value."""
     X, y, v = data
     model = sum_form(primal_qp(X, y, v, LAM, 1.0).solve("clarabel", tol=1e-10).model, y, v, 1.0)
     gram, a = X @ X.T, model.a

@@ -110,12 +110,12 @@ def feasible_interval(gamma, i, j, t, n, eta):
         first = n + (k % n)
         rows.append((d[first] + d[first + n], eta - gamma[first] - gamma[first + n]))
     low, high = -np.inf, np.inf
-    for slope, room in rows:
-        room = max(room, 0.0)
+    for slope, slack in rows:
+        slack = max(slack, 0.0)
         if slope > 1e-14:
-            high = min(high, room / slope)
+            high = min(high, slack / slope)
         elif slope < -1e-14:
-            low = max(low, room / slope)
+            low = max(low, slack / slope)
     return low, high, d
 
 

@@ -13,7 +13,7 @@ from nerm.cli import main
 
 @pytest.mark.long
 def test_the_paragraph_claims_no_more_than_the_curve_proves(tmp_path, capsys):
-    table, page = tmp_path / "people.csv", tmp_path / "front.html"
+    table, page = tmp_path / "census.csv", tmp_path / "front.html"
     lines = resources.files("nerm.cli").joinpath("demo.csv").read_text(encoding="utf-8").splitlines()
     table.write_text("\n".join(lines[:500]), encoding="utf-8")
     words = ["tradeoff", str(table), "--target", "wage", "--viewpoint", "race", "--limits", "0.1", "--proof"]
@@ -31,7 +31,7 @@ def test_the_paragraph_claims_no_more_than_the_curve_proves(tmp_path, capsys):
     assert "training rows" in said
     for limit_of_the_claim in (
         "counted decisions",
-        "other people",
+        "other rows",
         "other kinds of models",
         "without the regularizer",
     ):

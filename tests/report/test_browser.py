@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 @pytest.fixture
 def page(browser, study, tmp_path):
     path = tmp_path / "report.html"
-    path.write_text(render_page(study, "nerm tradeoff people.csv"), encoding="utf-8")
+    path.write_text(render_page(study, "nerm tradeoff census.csv"), encoding="utf-8")
     browser.get_log("performance")
     browser.get(path.as_uri())
     return browser

@@ -9,13 +9,13 @@ from nerm import metrics
 from nerm.report.fitting import Level, Settings
 from nerm.report.measuring import differences_of, groups_of, measures_of
 from nerm.tables import make_task, parse_table
-from tests.cli.conftest import as_csv, people
+from tests.cli.conftest import as_csv, census
 
 
 @pytest.fixture(scope="module")
 def task():
-    rows = [{**row, "job": row["job"] or "nurse"} for row in people(300)]
-    return make_task(parse_table(as_csv(rows), "people.csv"), "income", ["sex", "job"])
+    rows = [{**row, "job": row["job"] or "nurse"} for row in census(300)]
+    return make_task(parse_table(as_csv(rows), "census.csv"), "income", ["sex", "job"])
 
 
 @pytest.fixture(scope="module")

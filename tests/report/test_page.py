@@ -12,12 +12,12 @@ from nerm.report.fitting import Settings
 from nerm.report.page import render_page
 from nerm.report.study import run_study
 from nerm.tables import make_task, parse_table
-from tests.cli.conftest import as_csv, people
+from tests.cli.conftest import as_csv, census
 
 
 @pytest.fixture(scope="module")
 def html(study):
-    return render_page(study, "nerm tradeoff <people>.csv")
+    return render_page(study, "nerm tradeoff <census>.csv")
 
 
 def test_no_address_is_loaded(html, study):
@@ -30,8 +30,8 @@ def test_no_address_is_loaded(html, study):
 def test_words_of_the_data_are_escaped(html, study):
     assert "<b>clerk" not in html
     assert "job = &lt;b&gt;clerk&lt;/b&gt; &amp; co" in html
-    assert "&lt;people&gt;.csv" in html
-    assert "<people>" not in figure_svg(study)
+    assert "&lt;census&gt;.csv" in html
+    assert "<census>" not in figure_svg(study)
 
 
 class Balanced(HTMLParser):
@@ -80,7 +80,7 @@ def test_the_numbers_are_those_of_the_study(html, study):
             assert statement.source in part
 
 
-def test_people_add_up(study):
+def test_counts_of_individuals_add_up(study):
     """Group rates, weighted by group size, are everyone's; changes are the difference of positives."""
     plain = study.points[0]
     n = len(study.task)
@@ -129,10 +129,10 @@ def test_axes_hold_their_values(values):
 @pytest.fixture(scope="module")
 def three_groups():
     """Return a table of three groups, one of them small."""
-    rows = people()
+    rows = census()
     for k, row in enumerate(rows):
         row["sex"] = "unknown" if k % 12 == 0 else row["sex"]
-    return make_task(parse_table(as_csv(rows), "people.csv"), "income", "sex")
+    return make_task(parse_table(as_csv(rows), "census.csv"), "income", "sex")
 
 
 def test_three_groups_and_intervals(three_groups):

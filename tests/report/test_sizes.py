@@ -1,4 +1,4 @@
-"""The report in a real browser at the sizes people have: a phone, a tablet, a screen, paper; and for every sense."""
+"""The report in a real browser at the sizes of a phone, a tablet, a screen and paper, and its accessibility."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nerm.report.fitting import Settings
 from nerm.report.page import render_page
 from nerm.report.study import run_study
 from nerm.tables import make_task, parse_table
-from tests.cli.conftest import as_csv, people
+from tests.cli.conftest import as_csv, census
 
 pytestmark = pytest.mark.long
 WIDTHS = (360, 768, 1280)
@@ -23,7 +23,7 @@ PAPER = (718, 1046)  # A4 without the browser's margins, in CSS pixels
 @pytest.fixture
 def page(browser, study, tmp_path):
     path = tmp_path / "report.html"
-    path.write_text(render_page(study, "nerm tradeoff people.csv"), encoding="utf-8")
+    path.write_text(render_page(study, "nerm tradeoff census.csv"), encoding="utf-8")
     browser.get(path.as_uri())
     return browser
 
@@ -115,10 +115,10 @@ def crowded():
         "z",
         "Ruhestand",
     ]
-    column, rows = "Berufliche Stellung laut Kreditantragsformular", people()
+    column, rows = "Berufliche Stellung laut Kreditantragsformular", census()
     for k, row in enumerate(rows):
         row[column] = names[k % 7]
-    task = make_task(parse_table(as_csv(rows), "people.csv"), "income", column)
+    task = make_task(parse_table(as_csv(rows), "census.csv"), "income", column)
     return run_study(task, Settings(etas=(0.0, 0.5)))
 
 

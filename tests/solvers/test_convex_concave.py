@@ -114,7 +114,7 @@ def test_brute_force_knows_the_optimum_of_a_tiny_problem():
     assert other.status == "stationary"
     assert other.objective.total >= grid.min() - 1e-3
     near = (np.abs(W - other.coef[0]) < 0.03) & (np.abs(B - other.intercept) < 0.03)
-    assert grid[near].min() >= other.objective.total - 1e-6  # the best of its neighbourhood all the same
+    assert grid[near].min() >= other.objective.total - 1e-6  # it is a local minimum nevertheless
 
 
 @pytest.mark.parametrize(("loss", "psi", "side"), CASES)
@@ -152,7 +152,7 @@ def test_the_ramp_measures_neutrality_itself():
     assert np.unique(neutral.predict(X)).size == 2  # not a constant
 
 
-def test_a_path_goes_up_from_neighbour_to_neighbour():
+def test_a_path_starts_each_problem_at_the_last_solution():
     X, y, v = make_data(4, n=150)
     objective = nerm.Risk(nerm.Hinge()) + 0.02 * nerm.SquaredL2() + nerm.Neutrality(nerm.Ramp())
     problem = objective.on(X, y, viewpoint=v)

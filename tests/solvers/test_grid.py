@@ -60,7 +60,7 @@ def test_stationary_points_are_found_for_every_pair(rows):
     assert {s.status for row in found for s in row} == {nerm.Status.STATIONARY}
 
 
-def test_neighbours_follow_each_other(rows):
+def test_adjacent_problems_follow_each_other(rows):
     problem = bound(rows, nerm.SquaredL2())
     problems = [problem.with_regularization(lam).with_neutrality(eta) for lam in LAMS for eta in ETAS]
 

@@ -1,4 +1,4 @@
-"""Files of different habits, each of the same made-up people, written by hand rather than by the package's own code."""
+"""Files of different formats, each with the same made-up rows, written by hand and not by the package."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Habit:
 
     def made(self, folder: Path) -> Path:
         """Write the file and return its path."""
-        path = folder / f"people{self.suffix}"
+        path = folder / f"census{self.suffix}"
         self.write(path)
         return path
 
@@ -153,13 +153,13 @@ def many_columns(path: Path) -> None:
 
 def two_sheets(path: Path) -> None:
     with pd.ExcelWriter(path) as book:
-        frame().to_excel(book, sheet_name="people", index=False)
+        frame().to_excel(book, sheet_name="census", index=False)
         pd.DataFrame({"note": ["none"]}).to_excel(book, sheet_name="notes", index=False)
 
 
 def zipped(path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("inner/people.csv", csv_of(frame()))
+        archive.writestr("inner/census.csv", csv_of(frame()))
 
 
 def packed(compress: Callable[[bytes], bytes]) -> Callable[[Path], object]:
@@ -196,7 +196,7 @@ HABITS = {
     "gz": Habit(packed(gzip.compress), ".csv.gz"),
     "300 columns": Habit(many_columns, clean=False),
     "feather": Habit(parquet_bytes("to_feather"), ".feather"),
-    "excel": Habit(two_sheets, ".xlsx", says=("the sheet 'people' was read, the first of 2",)),
+    "excel": Habit(two_sheets, ".xlsx", says=("the sheet 'census' was read, the first of 2",)),
     "json lines": Habit(json_lines, ".jsonl"),
     "bz2": Habit(packed(bz2.compress), ".csv.bz2"),
     "xz": Habit(packed(lzma.compress), ".csv.xz"),

@@ -31,7 +31,7 @@ BODY = TEXT.splitlines(keepends=True)
     ],
 )
 def test_same_table(content, said, tmp_path):
-    path = tmp_path / "people"
+    path = tmp_path / "census"
     path.write_bytes(content)
     table = read_table(path)
     assert [name for name in table.names if not name.startswith("c") or name == "children"] == list(DATA)

@@ -118,9 +118,9 @@ def test_json_with_holes_and_as_one_list(tmp_path):
 
 def test_sheets(tmp_path):
     path = HABITS["excel"].made(tmp_path)
-    assert read_table(path).notes == ("the sheet 'people' was read, the first of 2; --sheet takes another",)
-    assert read_table(path, sheet="people").notes == ()
-    with pytest.raises(InvalidInputError, match=r"--sheet must be one of 'notes', 'people'\. Got 'none'"):
+    assert read_table(path).notes == ("the sheet 'census' was read, the first of 2; --sheet takes another",)
+    assert read_table(path, sheet="census").notes == ()
+    with pytest.raises(InvalidInputError, match=r"--sheet must be one of 'census', 'notes'\. Got 'none'"):
         read_table(path, sheet="none")
 
 

@@ -8,7 +8,7 @@ import pytest
 from nerm.errors import InvalidInputError
 from nerm.report.study import splits
 from nerm.tables import Recipe, learn_recipe, load_model, make_task, parse_table
-from tests.cli.conftest import as_csv, people
+from tests.cli.conftest import as_csv, census
 from tests.tables.habits import dense
 
 TEXT = "x,job,y,v\n1,a,0,m\n3,b,1,f\n?,a,1,m\n5,,0,f\n"
@@ -79,22 +79,22 @@ def test_reading(text, options, names, rows):
 
 @pytest.fixture
 def task():
-    return make_task(parse_table(as_csv(people()), "people"), "income", "sex")
+    return make_task(parse_table(as_csv(census()), "census"), "income", "sex")
 
 
 def test_roles(task):
     assert (task.target.positive, task.target.negative) == (">50K", "<=50K")
     assert task.viewpoint.group(1) == "sex = male"
     assert task.inputs == ("age", "hours", "job")
-    assert (task.y > 0).tolist() == [row["income"] == ">50K" for row in people()]
+    assert (task.y > 0).tolist() == [row["income"] == ">50K" for row in census()]
     numeric = make_task(parse_table("x,y,v\n1,10,0\n2,9,1\n3,9,0\n", "t"), "y", "v")
     assert numeric.target.positive == "10"  # by number, not by letter
 
 
 def test_rows_without_target_or_viewpoint_are_left_out():
-    rows = people()
+    rows = census()
     rows[0]["income"], rows[1]["sex"] = "", "?"
-    left = make_task(parse_table(as_csv(rows), "people"), "income", "sex")
+    left = make_task(parse_table(as_csv(rows), "census"), "income", "sex")
     assert len(left) == len(rows) - 2
     assert [note.split(" were")[0] for note in left.notes] == [
         "1 rows without a value of 'income'",

@@ -278,7 +278,7 @@ def minimise(method: PredictorCorrector, start: Outcome, error: float, tol: floa
     while True:
         few, is_large = None, inner.arrays.n_rows >= tuning.fewest_rows and not inner.arrays.smooth
         if is_large and misled < tuning.rounds and (state is None or not misled):
-            few = inner.arrays.near_kinks(here.scores, others, tuning.reach * error, tuning.most_rows)
+            few = inner.arrays.near_kinks(here.scores, others, tuning.near_kink * error, tuning.most_rows)
         if few is not None:
             inner, last_error, is_large = replace(method, arrays=few), error, few.n_rows >= tuning.fewest_rows
             state = inner.start(inner.evaluate(here.coef, here.intercept, here.scores[few.rows]), error)

@@ -170,10 +170,10 @@ def direct(data, duals, move, nu, change, corrected, start, stop):  # type: igno
                 du[i] = kappa[i] * (t[i] * df[i] + pp[i] - pm[i] + more)
             if table[j, KIND] == MOVING:
                 for i in range(len(df)):
-                    room = hi - u[i] if du[i] > 0 else u[i] - lo
+                    distance = hi - u[i] if du[i] > 0 else u[i] - lo
                     length = abs(du[i])
-                    if room < length:
-                        histogram[min(int(BINS * max(room, 0.0) / length), BINS - 1)] += nu[j] * B[i]
+                    if distance < length:
+                        histogram[min(int(BINS * max(distance, 0.0) / length), BINS - 1)] += nu[j] * B[i]
     return histogram
 
 

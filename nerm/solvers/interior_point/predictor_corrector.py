@@ -71,7 +71,7 @@ class Tuning:
     max_iterations: int = 200
     fewest_rows: int = 2000  # problems with fewer rows are not condensed
     most_rows: float = 0.7  # share of the rows above which a condensed problem does not pay
-    reach: float = 6.0  # rows within so many score errors of a kink stay in a condensed problem
+    near_kink: float = 6.0  # rows within so many score errors of a kink stay in a condensed problem
     rounds: int = 6  # problems, condensed or not, before the last one on all rows
     settled: float = 0.5  # a step below so many score errors ends a run: fewer rows matter
     wider: float = 3.0  # growth of the score error where a condensed problem misled

@@ -74,22 +74,22 @@ def pivoted_cholesky(
     limit = n if max_rank is None else min(max_rank, n)
     rest = np.array(diagonal, dtype=float)
     floor = tol * max(float(rest.max()), 1e-300)
-    room, pivots = np.empty((n, min(limit, 4 * BLOCK)), order="F"), np.zeros(0, dtype=int)
+    storage, pivots = np.empty((n, min(limit, 4 * BLOCK)), order="F"), np.zeros(0, dtype=int)
     while len(pivots) < limit and rest.max() > floor and not (len(pivots) and clock.is_up(deadline)):
         rank = len(pivots)
-        Z, count = room[:, :rank], min(BLOCK, limit - rank)
+        Z, count = storage[:, :rank], min(BLOCK, limit - rank)
         block = np.argpartition(-rest, count - 1)[:count]
         block = block[rest[block] > floor]
         S = columns(block) - Z @ Z[block].T
         order, L = _small_cholesky(S[block], floor)
         new = solve_triangular(L, S[:, order].T, lower=True).T
         pivots = np.concatenate([pivots, block[order]])
-        if len(pivots) > room.shape[1]:
-            room = np.hstack([Z, np.empty((n, min(limit, 2 * len(pivots)) - rank), order="F")])
-        room[:, rank : len(pivots)] = new
+        if len(pivots) > storage.shape[1]:
+            storage = np.hstack([Z, np.empty((n, min(limit, 2 * len(pivots)) - rank), order="F")])
+        storage[:, rank : len(pivots)] = new
         rest -= np.einsum("ij,ij->i", new, new)
         rest[pivots] = 0.0
-    Z = room[:, : len(pivots)]
+    Z = storage[:, : len(pivots)]
     # The rows of pivots are triangular in exact arithmetic; make them so, for the solve in `expansion`.
     Z[pivots] = np.tril(Z[pivots])
     return Factor(np.ascontiguousarray(Z), pivots, float(max(rest.max(), 0.0)))

@@ -130,8 +130,8 @@ class Segments:
         for bottom, top in ((least, least), (low, high)):
             excess = float(a.sum())
             goal = np.clip(bottom if excess > 0 else top, a - abs(excess), a + abs(excess))
-            room = np.maximum(a - goal, 0.0) if excess > 0 else np.minimum(a - goal, 0.0)
-            a = a - min(1.0, excess / (room.sum() or 1.0)) * room
+            slack = np.maximum(a - goal, 0.0) if excess > 0 else np.minimum(a - goal, 0.0)
+            a = a - min(1.0, excess / (slack.sum() or 1.0)) * slack
         places = np.abs(self.breaks - a[:, None]).argmin(axis=1)[:, None]
         nearest = np.take_along_axis(self.breaks, places, axis=1)[:, 0]
         snap = 16 * EPS * np.abs(np.where(np.isfinite(self.breaks), self.breaks, 0.0)).max(axis=1)

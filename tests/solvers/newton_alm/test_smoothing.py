@@ -24,8 +24,8 @@ def test_smoothed_value_is_the_maximum_over_multipliers(atom, tau):
     centre = float(np.clip(-0.4, low, high))
     q = atom.facts.quadratic[1]
     found = one_block(atom, margins).smoothed(margins, np.full((1, 6), centre), tau)
-    pull = 0.5 * max(tau - q, 0.0) * (grid - centre) ** 2
-    best = [np.max(grid * m - atom.conjugate(grid) - pull) for m in margins]
+    penalty = 0.5 * max(tau - q, 0.0) * (grid - centre) ** 2
+    best = [np.max(grid * m - atom.conjugate(grid) - penalty) for m in margins]
     assert found.values[0] == pytest.approx(sum(best), abs=1e-5)
     assert found.values[0] <= atom.value(margins).sum() + 1e-12
     assert found.conjugates[0] == pytest.approx(atom.conjugate(found.u[0]).sum())

@@ -156,7 +156,7 @@ def test_the_identity_has_no_width_but_a_force():
     assert (a <= segments.breaks[:, -1] + 1e-12).all()
 
 
-def test_every_theta_can_be_balanced_unless_the_identity_pulls_too_hard():
+def test_every_theta_can_be_balanced_unless_the_slope_of_the_identity_is_too_large():
     plain, hard = (
         problem(Risk(Hinge()), 2.0 * Neutrality(Hinge(), weights=U)),
         problem(Risk(Hinge()), 20.0 * Neutrality(Identity(), weights=U)),

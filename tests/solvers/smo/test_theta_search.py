@@ -51,7 +51,7 @@ def test_curved_atoms_are_solved(loss, surrogate, eta):
 
 
 def test_a_forced_side_without_a_bound_leaves_theta_inside():
-    """With one group the surrogate pulls all scores one way, however far, unless both sides have weight."""
+    """With one group the surrogate moves all scores in one direction without bound, unless both sides have weight."""
     objective = Risk(Hinge()) + 0.1 * SquaredL2() + 3.0 * Neutrality(CURVED[3])
     problem = objective.on(X, Y, viewpoint=np.ones(80))
     ours, theirs = problem.solve("smo"), problem.solve("clarabel")
@@ -68,7 +68,7 @@ def test_several_risks_at_once():
 
 
 def test_a_covariance_that_only_theta_can_balance():
-    """With a constant viewpoint the identity pulls all scores one way: theta is where the risk can hold against it."""
+    """With a constant viewpoint the identity moves all scores in one direction: theta is where the slopes of the risk balance it."""
     problem = (Risk(Hinge()) + 0.1 * SquaredL2() + 50.0 * Neutrality(Identity())).on(
         X, Y, viewpoint=np.ones(80)
     )
