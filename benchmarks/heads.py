@@ -7,7 +7,7 @@
 Rows are split 70/30, stratified by label and group. Columns that are no numbers are categories; the group is left out. The
 base model is scikit-learn's HistGradientBoostingClassifier. `linear` is nerm.NERMClassifier on the columns of X, `head` is
 nerm.neutral_head, `group thresholds` sees the group of every row. `train` and `test` are differences in positive rates;
-seconds are processor time, `times base` relative to the training of the base model.
+seconds are processor time of training, `times base` relative to that of the base model.
 """
 
 from __future__ import annotations
@@ -75,25 +75,21 @@ def run(data: str, seed: int, limit: float, count: int | None) -> list[dict[str,
     model = nerm.NERMClassifier("logistic", surrogate="hinge", lam=1e-4, limit=limit).fit(
         coder.transform(T), y[train], viewpoint=v[train]
     )
-    found.append(
-        measured(
-            "linear",
-            model.decision_function(coder.transform(X)),
-            time.process_time() - started,
-            seconds,
-            rows,
-        )
-    )
+    spent = time.process_time() - started
+    found.append(measured("linear", model.decision_function(coder.transform(X)), spent, seconds, rows))
 
     started = time.process_time()
     head = nerm.neutral_head(base, T, y[train], v[train], limit=limit)
-    found.append(measured("head", head.decision_function(X), time.process_time() - started, seconds, rows))
+    spent = time.process_time() - started
+    found.append(measured("head", head.decision_function(X), spent, seconds, rows))
 
     started = time.process_time()
     coded, trees = base[0].transform(X), base[-1]
     cut = nerm.baselines.GroupThresholds(trees, limit).fit(coded[train], y[train], viewpoint=v[train])
-    scores = cut.decision_function(coded, viewpoint=v)
-    found.append(measured("group thresholds", scores, time.process_time() - started, seconds, rows))
+    spent = time.process_time() - started
+    found.append(
+        measured("group thresholds", cut.decision_function(coded, viewpoint=v), spent, seconds, rows)
+    )
     return [{"data": data, "seed": seed, "limit": limit, **row} for row in found]
 
 

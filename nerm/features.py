@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -24,22 +24,24 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, Tra
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.exceptions import NotFittedError
 from sklearn.impute import SimpleImputer
-from sklearn.model_selection import BaseShuffleSplit, cross_val_predict
+from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import (
     _check_feature_names_in,
+    _num_samples,
     check_array,
     check_is_fitted,
     column_or_1d,
     validate_data,
 )
 
+from nerm.defaults import DEFAULTS
 from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.estimators import NERMClassifier
 from nerm.estimators.design import as_viewpoint
-from nerm.metrics import as_metric
+from nerm.metrics import as_metric, thresholds
 from nerm.typing import Array, Floats, Ints
 from nerm.viewpoint import Column, resolve_terms
 
@@ -181,15 +183,10 @@ def base_scores(model: Any, X: Any) -> Floats:
 
     The shape is (n, 1) for two classes and (n, number of classes) for more.
     """
-    return _scores_by(model, lambda method: getattr(model, method)(X))
-
-
-def _scores_by(model: Any, call: Callable[[str], Any]) -> Floats:
-    """Return the scores that `call` computes by the name of a method of the model."""
-    method = "decision_function" if hasattr(model, "decision_function") else "predict_proba"
-    scores = np.asarray(call(method), dtype=float)
-    if method == "predict_proba":
-        scores = logit(np.clip(scores, CHANCES, 1 - CHANCES))
+    if hasattr(model, "decision_function"):
+        scores = np.asarray(model.decision_function(X), dtype=float)
+    else:
+        scores = logit(np.clip(model.predict_proba(X), CHANCES, 1 - CHANCES))
         scores = scores[:, 1] if scores.shape[1] == 2 else scores
     return scores.reshape(len(scores), -1)
 
@@ -264,17 +261,27 @@ class ScoreFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
 def cross_fitted(estimator: Any, X: Any, y: Any, cv: Any) -> Floats:
     """Score each row by a model fitted on other rows; return (n, 1) or (n, number of classes)."""
-    return _scores_by(estimator, lambda method: cross_val_predict(estimator, X, y, cv=cv, method=method))
+    rows, scores = held_out_scores(estimator, X, y, cv)
+    if not np.array_equal(rows, np.arange(_num_samples(X))):
+        raise InvalidInputError("the folds of 'cv' must contain every row once", repr(cv), "Use cv=5")
+    return scores
 
 
-def held_out_scores(estimator: Any, X: Any, y: Any, splitter: Any) -> tuple[Ints, Floats]:
-    """Score the test rows of a single split by a model fitted on its training rows.
+def held_out_scores(estimator: Any, X: Any, y: Any, cv: Any) -> tuple[Ints, Floats]:
+    """Score the test rows of each split by a model fitted on its training rows.
 
-    Return the indices of the scored rows, (m,), and their scores.
+    Return the indices of the scored rows in increasing order, (m,), and their scores.
     """
-    ((train, test),) = splitter.split(X, y)
-    model = clone(estimator).fit(_safe_indexing(X, train), y[train])
-    return test, base_scores(model, _safe_indexing(X, test))
+    (X,), y, rows, scores = indexable(X), np.asarray(y), list[Ints](), list[Floats]()
+    for train, test in check_cv(cv, y, classifier=True).split(X, y):
+        model = clone(estimator).fit(_safe_indexing(X, train), y[train])
+        rows.append(test)
+        scores.append(base_scores(model, _safe_indexing(X, test)))
+        if scores[-1].shape != (len(test), scores[0].shape[1]) or len(model.classes_) < len(np.unique(y)):
+            must, do = "every fold of 'cv' must have all classes", "Use fewer folds, or stratified ones"
+            raise InvalidInputError(must, f"{len(model.classes_)} in one", do)
+    order = np.argsort(np.concatenate(rows), kind="stable")
+    return np.concatenate(rows)[order], np.concatenate(scores)[order]
 
 
 def check_unseen(model: Any, X: Any, y: Any, scores: Floats) -> None:
@@ -342,8 +349,8 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         c(x). By default the columns of X: numbers scaled, categories one-hot. `LeafFeatures(model)` and
         splines of scikit-learn are others.
     cv : int, splitter or "unseen"
-        Folds for the scores of training rows. A shuffle split of scikit-learn with one split is taken as it
-        is: the head learns from its test rows only. "unseen" states that the fitted base model was fitted on
+        Folds for the scores of training rows. The head learns from the rows that the folds test; for one
+        shuffle split these are a part of the rows. "unseen" states that the fitted base model was fitted on
         other rows; then it scores the training rows itself. An error is raised if it fits them much better
         than its clones do.
 
@@ -351,6 +358,8 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     base_, head_, columns_
         The fitted parts. `head_.certificate_`, `head_.neutrality_` and `head_.trace_` are those of the head.
+    threshold_
+        It is subtracted from the scores of the head; 0 unless the training rows need another one.
 
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> rng = np.random.default_rng(0)
@@ -382,10 +391,8 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.base_ = self.estimator if known else clone(self.estimator).fit(X, y)
         self.classes_ = self.base_.classes_
         rows = np.arange(len(y))
-        if isinstance(self.cv, BaseShuffleSplit) and self.cv.get_n_splits() == 1:
+        if not isinstance(self.cv, str):
             rows, scores = held_out_scores(self.estimator, X, y, self.cv)
-        elif not isinstance(self.cv, str):
-            scores = cross_fitted(self.estimator, X, y, self.cv)
         elif self.cv == "unseen" and known:
             scores = base_scores(self.base_, X)
             check_unseen(self.base_, X, y, scores)
@@ -399,44 +406,49 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _fit_head(self, X: Any, y: Any, rows: Ints, scores: Floats, viewpoint: Any) -> None:
-        """Fit the head within the limit on its own columns and, if possible, on the scores of the base model.
+        """Fit the head within the limit on held-out scores, and on the base model's own scores if possible.
 
         `scores` are the scores of the rows with the indices `rows`, from which the head learns.
 
-        The base model may have been fitted on these rows, so its scores differ from the cross-fitted ones. If
-        the head exceeds the limit on its scores, heads with smaller limits are fitted, down to about a tenth
-        of the limit. If all of them exceed it, the base model overfits: the first head is kept, with a
-        warning. With more than two classes or several neutrality terms only the cross-fitted scores are used.
+        The base model may have been fitted on the training rows, so its scores differ from the held-out ones.
+        If the measure of all training rows exceeds the limit with them, the head is fitted again, with a
+        limit that is smaller by the difference. If it still exceeds the limit, the nearest threshold within
+        the limit is subtracted; at least half of the positive and of the negative predictions of each group
+        must be left. Without such a threshold there is a warning. With more than two classes or several
+        neutrality terms only the held-out scores are used.
         """
         plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
         terms = resolve_terms(viewpoint, X, len(y))
         columns = self.columns_.transform(X)
         matrix = self._matrix(scores, _safe_indexing(columns, rows))
         views = viewpoint if len(rows) == len(y) else {name: v[rows] for name, v in terms.items()} or None
-        self.head_ = first = clone(plain).fit(matrix, y[rows], viewpoint=views)
+        self.head_, self.threshold_ = clone(plain).fit(matrix, y[rows], viewpoint=views), 0.0
         if plain.limit is None or len(self.classes_) > 2 or len(terms) != 1:
             return
         metric, labels = as_metric(plain.measure), np.where(y == self.classes_[1], 1.0, -1.0)
-        (v,) = terms.values()
-        allowed, share = metric.allowance(plain.limit), 1.0
-        whole = self._matrix(base_scores(self.base_, X), columns)
-
-        def distance() -> float:
-            return max(
-                map(abs, metric.parts(labels, self.head_.decision_function(whole), v, np.ones(len(y))))
-            )
-
+        whole, (v,) = self._matrix(base_scores(self.base_, X), columns), terms.values()
+        given = labels, [(v > 0).astype(int)], metric, np.ones(len(y)), [v]
+        allowed, table = (
+            metric.allowance(plain.limit),
+            thresholds(self.head_.decision_function(whole), *given),
+        )
+        if (excess := table.at_zero.distance[0]) <= allowed:
+            return
+        share = 1 - 1.1 * (excess - abs(self.head_.neutrality_ - metric.best)) / allowed
+        tighter = clone(plain).set_params(limit=metric.best + max(share, 0.1) * (plain.limit - metric.best))
         with suppress(NotNeutralError):
-            while share > 0.1 and distance() > allowed:
-                share *= 0.9 * allowed / distance()
-                tighter = clone(plain).set_params(limit=metric.best + share * (plain.limit - metric.best))
-                self.head_ = tighter.fit(matrix, y[rows], viewpoint=views)
-        if distance() > allowed:
-            self.head_ = first
-            said = f"the head meets its limit of {plain.limit:g} on {metric.name} with cross-fitted scores"
-            own = f"with the base model's own scores of its training rows the measure is {distance():.3g}"
-            do = "Use a base model that overfits less, or set a smaller limit to leave a margin"
-            warnings.warn(f"{said}, but {own}. {do}.", stacklevel=3)
+            self.head_ = tighter.fit(matrix, y[rows], viewpoint=views)
+            table = thresholds(self.head_.decision_function(whole), *given)
+        before, after = table.at_zero.rates, table.rates
+        left = (after >= DEFAULTS.keep * before) & (1 - after >= DEFAULTS.keep * (1 - before))
+        within = table.thresholds[left.all(axis=1) & (table.distance <= allowed)]
+        if len(within):
+            self.threshold_ = float(within[np.abs(within).argmin()])
+            return
+        said = f"the head meets its limit of {plain.limit:g} on {metric.name} with held-out scores"
+        own = f"with the base model's own scores of its training rows it is {table.at_zero.distance[0]:.3g}"
+        do = "Use a base model that overfits less, or set a smaller limit to leave a margin"
+        warnings.warn(f"{said}, but {own}. {do}.", stacklevel=3)
 
     def _columns(self, X: Any) -> Any:
         """Return the transformer of the columns c(x), not fitted."""
@@ -456,21 +468,18 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             return sp.hstack([sp.csr_matrix(first), rest], format="csr")
         return np.hstack([first, np.asarray(rest, dtype=float)])
 
-    def _transformed(self, X: Any) -> Any:
-        """Return the columns of the head for new rows."""
-        check_is_fitted(self, "head_")
-        _check_columns(self, X, reset=False)
-        return self._matrix(base_scores(self.base_, X), self.columns_.transform(X))
-
     def decision_function(self, X: Any) -> Floats:
         """Return the scores f(x) of the rows of X."""
-        matrix = self._transformed(X)
-        return np.asarray(self.head_.decision_function(matrix))
+        check_is_fitted(self, "head_")
+        _check_columns(self, X, reset=False)
+        matrix = self._matrix(base_scores(self.base_, X), self.columns_.transform(X))
+        return np.asarray(self.head_.decision_function(matrix) - self.threshold_)
 
     def predict(self, X: Any) -> Array:
         """Return the predicted class of each row, (n,)."""
-        matrix = self._transformed(X)
-        return np.asarray(self.head_.predict(matrix))
+        scores = self.decision_function(X)
+        codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
+        return np.asarray(self.classes_[codes])
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -500,7 +509,8 @@ def neutral_head(
     limit : float
         Upper limit on the measure on these rows, by default of the difference of positive rates.
     cv : int, splitter or "unseen", optional
-        As in `NeutralHead`; by default 5 folds, 2 folds from 20,000 rows on.
+        As in `NeutralHead`; by default 5 folds, 2 folds from 20,000 rows on, and from 100,000 rows on one
+        split, whose 20 % of held-out rows the head learns from.
     columns
         As in `NeutralHead`.
     **options
@@ -522,5 +532,7 @@ def neutral_head(
         do = "Call its fit(X, y), or use NeutralHead"
         raise InvalidInputError("'model' must be fitted", repr(model), do)
     given = {"loss": "logistic", "surrogate": "hinge", "lam": 1e-4, "limit": limit, **options}
-    folds = (5 if np.shape(X)[0] < 20_000 else 2) if cv is None else cv
-    return NeutralHead(model, NERMClassifier(**given), columns, folds).fit(X, y, viewpoint=viewpoint)
+    if cv is None:
+        n, split = np.shape(X)[0], StratifiedShuffleSplit(1, test_size=0.2, random_state=0)
+        cv = split if n >= 100_000 else 2 if n >= 20_000 else 5
+    return NeutralHead(model, NERMClassifier(**given), columns, cv).fit(X, y, viewpoint=viewpoint)

@@ -35,7 +35,6 @@ DEFERRED = {
     "certify.solution.Solution.with_rows": "proofs",
     "certify.solution.Solution.reweighted": "proofs",
     "certify.solution.Solution.sensitivity": "proofs",
-    "chunks.chunked_problem.ChunkedProblem.frontier": "proofs",
     "chunks.source.Chunks._frames": "tables",
     "chunks.source.Chunks._files": "tables",
     "chunks.source.Chunks.features": "tables",
@@ -46,11 +45,9 @@ DEFERRED = {
     "model.problem.Problem.certify": "certify",
     "model.problem.Problem.convexified": "solvers",
     "model.problem.Problem.to_cvxpy": "cvxpy_backend",
-    "model.problem.Problem.solve": "solvers",
-    "model.problem.Problem.neutralize": "neutralize",
-    "model.problem.Problem.path": "solvers",
-    "model.problem.Problem.grid": "solvers",
-    "model.problem.Problem.frontier": "proofs",
+    "model.problem.Problem._pool": "solvers",
+    "model.problem.Problem._neutralize": "neutralize",
+    "model.problem.SolveMethods.frontier": "proofs",
     "proofs.frontier.Frontier.plot": "plots",
 }
 

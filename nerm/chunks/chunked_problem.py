@@ -6,7 +6,7 @@ It has the methods solve, path and neutralize, the search for a target level.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -36,10 +36,10 @@ from nerm.chunks.pieces import row_bytes
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
 from nerm.metrics import SOME_THRESHOLDS, Thresholds, thresholds
-from nerm.model.blocks import ObjectiveValue, objective_value, two_sided
+from nerm.model.blocks import ObjectiveValue, by_side, objective_value, two_sided
 from nerm.model.expressions import Neutrality, Objective, Risk
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
-from nerm.model.problem import Problem, check_hypothesis, without_rows
+from nerm.model.problem import Problem, SolveMethods, check_hypothesis, without_rows
 from nerm.neutralize.neutralizing import answers, measured_on, search_for
 from nerm.neutralize.search import Search, surrogates_of, with_named_weights
 from nerm.neutralize.target import History, Neutralized, Target
@@ -51,14 +51,13 @@ from nerm.validation import as_positive, check_known
 from nerm.viewpoint import shown_groups, warn_uncentred
 
 if TYPE_CHECKING:
-    from nerm.proofs.frontier import Frontier
     from nerm.solvers.base import Solver
 
 MOST_PASSES = 50
 
 
 @dataclass(frozen=True, eq=False)
-class ChunkedProblem:
+class ChunkedProblem(SolveMethods):
     """An `Objective` on rows that are read chunk by chunk.
 
     If the atoms are piecewise linear (hinge, identity ...), small problems on the rows near a kink are solved
@@ -66,6 +65,17 @@ class ChunkedProblem:
     are solved together if they fit into memory, and else by proximal points (`nerm.chunks.proximal`). Every
     solution is certified on all rows. The `slack` of the certificate, for rounding errors, is estimated from
     a sample here.
+
+    The solver must be ``"auto"``. The options of `solve` and `path` are ``start``, the (coef, intercept) of
+    the first pass, by default the solution on the sample; ``max_passes``; and ``checkpoint``, a file that is
+    written atomically after each pass, by default the checkpoint of `nerm.Chunks`. If it exists, the fit
+    continues from it. Solutions have no multipliers per row; ``stats.details`` has the number of passes and
+    of kept rows. With ``checkpoint="fit.npz"`` the solves of a path and of `neutralize` write fit-0.npz,
+    fit-1.npz and so on.
+
+    `neutralize` finds the first neutrality weight and the best of several surrogates on the sample. Its
+    surrogate "auto" is the hinge if the loss is piecewise linear, and the logistic function if it is smooth.
+    Accuracy, AUC and positive rates in its trace are those of the sample; the measure is that of all rows.
 
     Attributes
     ----------
@@ -109,6 +119,25 @@ class ChunkedProblem:
         parts = [f"{self.terms.objective!r} on {rows}, {size} coefficients", read]
         return f"<ChunkedProblem: {'; '.join(filter(None, parts))}>"
 
+    @property
+    def objective(self) -> Objective:  # type: ignore[override]
+        """The objective."""
+        return self.terms.objective
+
+    def with_objective(self, objective: Objective) -> ChunkedProblem:
+        """Return the problem with another objective on the same chunks."""
+        terms = replace(self.terms, objective=objective)
+        sample = replace(self.sample, objective=objective, blocks=terms.blocks(self.sample))
+        return replace(self, terms=terms, sample=sample)
+
+    _reweighted = with_objective
+
+    def _pool(self, solver: str | Solver, verbose: bool) -> Passes:
+        return Passes(solver, verbose)
+
+    def _neutralize(self, limit: float, measure: Any, **options: Any) -> Neutralized:
+        return neutralize(self, limit, measure, **options)
+
     @cached_property
     def is_straight(self) -> bool:
         """Whether all atoms are piecewise linear."""
@@ -125,74 +154,6 @@ class ChunkedProblem:
         """
         return proximal if state.tau else kinks
 
-    def with_neutrality(self, eta: float) -> ChunkedProblem:
-        """Return the same problem with neutrality weight eta; several terms keep their ratios."""
-        return self.with_objective(self.sample.with_neutrality(eta).objective)
-
-    def with_objective(self, objective: Objective) -> ChunkedProblem:
-        """Return the problem with another objective on the same chunks."""
-        terms = replace(self.terms, objective=objective)
-        sample = replace(self.sample, objective=objective, blocks=terms.blocks(self.sample))
-        return replace(self, terms=terms, sample=sample)
-
-    def neutralize(
-        self,
-        limit: float,
-        measure: Any = "calders_verwer_score",
-        *,
-        tol: float = 1e-6,
-        on: Any = None,
-        surrogate: Any = "auto",
-        prefer: Any = "accuracy",
-        keep: float = 0.5,
-        random_state: int = 0,
-        groups: str = "each",
-        verbose: bool = False,
-    ) -> Neutralized:
-        """Return the best solution whose measured neutrality on all rows is within a limit.
-
-        The first neutrality weight and the best of several surrogates are found on the sample.
-
-        Parameters
-        ----------
-        limit, measure, tol, on, prefer, keep, random_state, groups, verbose
-            As for `nerm.Problem.neutralize`; `measure` is one of `nerm.metrics`.
-        surrogate : "auto", MarginFunction, or a list of these
-            psi; "auto" is the hinge if the loss is piecewise linear, and the logistic function if it is
-            smooth.
-
-        Returns
-        -------
-        Neutralized
-            The accuracy, AUC and positive rates in its trace are computed on the sample; its measure is
-            computed on all rows. With ``Chunks(checkpoint="fit.npz")`` the solves write fit-0.npz, fit-1.npz
-            and so on.
-
-        """
-        if isinstance(surrogate, str) and surrogate == "auto":
-            surrogate = Hinge() if self.is_straight else Logistic()
-        surrogates, first = surrogates_of(surrogate, self.sample), None
-        target = Target(limit, measure, tol, surrogates, prefer, keep, random_state, groups, verbose=verbose)
-        if target.groups != "each":
-            must = "a limit on chunks must be about the groups of each viewpoint"
-            raise UnsupportedProblemError(must, f"groups={groups!r}", "Combine them into one viewpoint")
-        if target.metric.is_custom:
-            must = "a measure on chunks must be one of nerm.metrics"
-            raise InvalidInputError(must, repr(target.metric.name), "Use one of its names")
-        if not self.sample.viewpoints:
-            raise InvalidInputError("chunks must bring a viewpoint", "none", "Yield (X, y, viewpoint)")
-        small = replace(self.sample, divisor=float(self.sample.n))
-        rough = search_for(small, replace(target, tol=target.rough_tol))
-        with suppress(NotNeutralError):  # the search on all rows will fail too
-            (found,) = answers([rough])
-            surrogates = [found.surrogate]
-            first = found.eta if isinstance(found.eta, float) and found.eta > 0 else None
-        given = rough.problem, replace(target, surrogate=surrogates[0]), rough.groups, rough.row_weight
-        history = History(rows=rough.history.rows)
-        search = ChunkedSearch(*given, first=first, history=history, whole=self)
-        search.on = measured_on(on, small, target)
-        return answers([search])[0]
-
     def sweep(self, work: Callable[[Any], Any]) -> Any:
         """Do one pass: return the sum of work(chunk) over all chunks.
 
@@ -208,8 +169,7 @@ class ChunkedProblem:
 
     def value(self, sums: Floats, coef: Floats) -> ObjectiveValue:
         """Return the objective value at `coef` from the sum of each block, (number of blocks,)."""
-        blocks = zip(self.sample.blocks, sums / self.terms.divisor, strict=True)
-        means = {(block.term, block.side): mean for block, mean in blocks}
+        means = by_side(self.sample.blocks, (sums / self.terms.divisor).tolist())
         return objective_value(self.terms.objective, means, lambda omega: omega.value(coef))
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
@@ -286,51 +246,20 @@ class ChunkedProblem:
         sums = [block.atom.facts.at_zero * totals[kinds[block.term]] for block in self.sample.blocks]
         return self.value(np.array(sums), np.zeros(self.sample.hypothesis.size)).total
 
-    def solve(
-        self,
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        *,
-        strict: bool = False,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        **options: Any,
-    ) -> Solution:
-        """Solve and return a `Solution`.
+    def _begin(self, start: tuple[Any, float] | None, tol: float) -> Progress:
+        """Return the state before the first pass.
 
-        Its status is optimal only if the relative gap, certified on all rows, is at most `tol`.
-
-        Parameters
-        ----------
-        solver : str
-            Must be ``"auto"``; the atoms determine the method.
-        tol : float
-            The relative duality gap.
-        strict : bool
-            Raise `NotSolvedError` instead of returning a solution that is not optimal.
-        time_limit : float, optional
-            Seconds after which no further pass is started.
-        verbose : bool
-            Print one line per pass: rows, objective, certified relative gap, seconds.
-        options
-            ``start``: (coef, intercept) of the first pass, by default the solution on the sample.
-            ``max_passes``: the largest number of passes. ``checkpoint``: a file that is written atomically
-            after each pass, by default the checkpoint of `nerm.Chunks`; if it exists, the fit continues from
-            it.
-
-        Returns
-        -------
-        Solution
-            It has no multipliers per row; ``stats.details`` has the number of passes and of kept rows.
-
+        It is at the given start (coef, intercept), or at the solution on the sample.
         """
-        if solver != "auto":
-            must = "the solver of a problem on chunks must be 'auto'"
-            raise UnsupportedProblemError(must, repr(solver), "Leave it out, or bind rows in memory")
-        for name in options:
-            check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
-        started, deadline, tol = time.perf_counter(), clock.after(time_limit), as_positive(tol, "tol")
-        checkpoint = options.get("checkpoint", self.chunks.checkpoint)
+        if start is not None:
+            return self._state(*start)
+        found = self.sample.solve("auto", max(tol, tol ** (2 / 3)))
+        state = self._state(found.coef, float(found.intercept))
+        return state if found.multipliers is None else replace(state, thetas=found.multipliers.thetas)
+
+    def _fit(self, tol: float, verbose: bool, deadline: float, options: Mapping[str, Any]) -> Solution:
+        """Do passes until the certified relative gap is at most `tol`; the options are those of `solve`."""
+        started, checkpoint = time.perf_counter(), options["checkpoint"]
         mark = "" if checkpoint is None else mark_of(self)
         state = saved_state(checkpoint, mark) or self._begin(options.get("start"), tol)
         most = options.get("max_passes", MOST_PASSES)
@@ -349,56 +278,43 @@ class ChunkedProblem:
         multipliers = Multipliers(np.zeros((len(state.values), 0)), state.thetas)
         problem = replace(without_rows(self.sample), divisor=self.terms.divisor)
         value, certificate = self.value(state.values, state.best[0]), self._certificate(state)
-        solution = certify_bounds(problem, state.best, value, multipliers, certificate, stats, tol)
-        if strict and not solution.status.success:
-            raise NotSolvedError(f"{solution.status.sentence} {solution.certificate}.")
-        return solution
+        return certify_bounds(problem, state.best, value, multipliers, certificate, stats, tol)
 
-    def _begin(self, start: tuple[Any, float] | None, tol: float) -> Progress:
-        """Return the state before the first pass.
 
-        It is at the given start (coef, intercept), or at the solution on the sample.
-        """
-        if start is not None:
-            return self._state(*start)
-        found = self.sample.solve("auto", max(tol, tol ** (2 / 3)))
-        state = self._state(found.coef, float(found.intercept))
-        return state if found.multipliers is None else replace(state, thetas=found.multipliers.thetas)
+@dataclass(frozen=True)
+class Passes:
+    """Solve problems on the same chunks, each from the solution of the previous one.
 
-    def path(
+    Its method `solve_all` is that of `nerm.solvers.registry.SolverPool`. It takes other options, which are
+    those of `ChunkedProblem`.
+    """
+
+    solver: str | Solver
+    verbose: bool
+
+    def solve_all(
         self,
-        eta: Sequence[float],
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        *,
-        strict: bool = False,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        **options: Any,
+        problems: list[ChunkedProblem],
+        tol: float,
+        strict: bool,
+        time_limit: float | None,
+        options: dict[str, Any],
     ) -> list[Solution]:
-        """Solve for every neutrality weight in `eta`; return one `Solution` per weight.
-
-        Each solve starts from the previous solution. `time_limit`, in seconds, applies to the whole path.
-        With ``checkpoint="fit.npz"`` the solves write fit-0.npz, fit-1.npz and so on; other options as for
-        `solve`.
-        """
-        deadline, found = clock.after(time_limit), list[Solution]()
-        checkpoint = options.get("checkpoint", self.chunks.checkpoint)
-        for number, one in enumerate(eta):
-            left = None if time_limit is None else clock.left(deadline)
-            options["checkpoint"] = numbered(checkpoint, number)
-            options |= {"strict": strict, "time_limit": left, "verbose": verbose}
-            found.append(self.with_neutrality(one).solve(solver, tol, **options))
+        """Return one solution per problem; several problems have one checkpoint each."""
+        if self.solver != "auto":
+            must = "the solver of a problem on chunks must be 'auto'"
+            raise UnsupportedProblemError(must, repr(self.solver), "Leave it out, or bind rows in memory")
+        for name in options:
+            check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
+        deadline, found, tol = clock.after(time_limit), list[Solution](), as_positive(tol, "tol")
+        checkpoint = options.pop("checkpoint", problems[0].chunks.checkpoint)
+        for number, problem in enumerate(problems):
+            options["checkpoint"] = checkpoint if len(problems) == 1 else numbered(checkpoint, number)
+            found.append(problem._fit(tol, self.verbose, deadline, options))
             options["start"] = (found[-1].coef, found[-1].intercept)
+            if strict and not found[-1].status.success:
+                raise NotSolvedError(f"{found[-1].status.sentence} {found[-1].certificate}.")
         return found
-
-    def frontier(
-        self, tol: float = 0.01, eta_range: tuple[float, float] | None = None, verbose: bool = False
-    ) -> Frontier:
-        """Enclose the trade-off curve by certified solves, as `nerm.Problem.frontier` does."""
-        from nerm.proofs.frontier import frontier
-
-        return frontier(self, tol, eta_range, verbose)
 
 
 def bind_chunks(
@@ -458,6 +374,41 @@ def bind_chunks(
 
 
 # --- a limit on measured neutrality -------------------------------------------------------------------
+
+
+def neutralize(
+    problem: ChunkedProblem,
+    limit: float,
+    measure: Any,
+    *,
+    surrogate: Any = "auto",
+    on: Any = None,
+    **options: Any,
+) -> Neutralized:
+    """Return a solution whose measured neutrality on all rows is within a limit (`ChunkedProblem`)."""
+    if isinstance(surrogate, str) and surrogate == "auto":
+        surrogate = Hinge() if problem.is_straight else Logistic()
+    surrogates, first = surrogates_of(surrogate, problem.sample), None
+    target = Target(limit, measure, surrogate=surrogates, **options)
+    if target.groups != "each":
+        must = "a limit on chunks must be about the groups of each viewpoint"
+        raise UnsupportedProblemError(must, f"groups={target.groups!r}", "Combine them into one viewpoint")
+    if target.metric.is_custom:
+        must = "a measure on chunks must be one of nerm.metrics"
+        raise InvalidInputError(must, repr(target.metric.name), "Use one of its names")
+    if not problem.sample.viewpoints:
+        raise InvalidInputError("chunks must bring a viewpoint", "none", "Yield (X, y, viewpoint)")
+    small = replace(problem.sample, divisor=float(problem.sample.n))
+    rough = search_for(small, replace(target, tol=target.rough_tol))
+    with suppress(NotNeutralError):  # the search on all rows will fail too
+        (found,) = answers([rough])
+        surrogates = [found.surrogate]
+        first = found.eta if isinstance(found.eta, float) and found.eta > 0 else None
+    given = rough.problem, replace(target, surrogate=surrogates[0]), rough.groups, rough.row_weight
+    history = History(rows=rough.history.rows)
+    search = ChunkedSearch(*given, first=first, history=history, whole=problem)
+    search.on = measured_on(on, small, target)
+    return answers([search])[0]
 
 
 @dataclass(eq=False)

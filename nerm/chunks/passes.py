@@ -13,7 +13,7 @@ from nerm.chunks.pieces import UNREADABLE, ChunkRows
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 from nerm.model.blocks import Block
-from nerm.typing import Floats
+from nerm.typing import Floats, Matrix
 
 if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
@@ -62,6 +62,13 @@ def evaluated(
         decisions[k] = np.bincount(cell, weight, minlength=8).reshape(4, 2)
     values = np.array([block.total(scores) for block in blocks])
     return rows, blocks, scores, (values, decisions, rows.n)
+
+
+def sums_of(X: Matrix, c: Floats) -> Floats:
+    """Return sum_i c_i (x_i, 1), (..., d + 1), for c of shape (..., n)."""
+    flat = c.reshape(-1, c.shape[-1])
+    linear = np.asarray(X.T @ flat.T).T
+    return np.column_stack([linear, flat.sum(axis=1)]).reshape(*c.shape[:-1], -1)
 
 
 def sums_at(raw: ChunkRows, terms: Terms, at: Hypothesis) -> Sums:

@@ -33,7 +33,7 @@ import numpy as np
 
 from nerm.certify.conjugates import conjugate_of_sum, parts_of, square_weight
 from nerm.chunks.coding import Terms
-from nerm.chunks.passes import Progress, Sums, evaluated
+from nerm.chunks.passes import Progress, Sums, evaluated, sums_of
 from nerm.chunks.pieces import ChunkRows
 from nerm.model.blocks import Block, score_unit, shares, term_weights
 from nerm.model.hypothesis import sorted_csr
@@ -149,13 +149,6 @@ def split(blocks: Any) -> tuple[list[Block], list[int]]:
     """
     parts = [[replace(block, atom=atom) for atom in block.atom.parts or (block.atom,)] for block in blocks]
     return list(chain.from_iterable(parts)), np.cumsum([0, *map(len, parts)])[:-1].tolist()
-
-
-def sums_of(X: Matrix, c: Floats) -> Floats:
-    """Return sum_i c_i (x_i, 1), (..., d + 1), for c of shape (..., n)."""
-    flat = c.reshape(-1, c.shape[-1])
-    linear = np.asarray(X.T @ flat.T).T
-    return np.column_stack([linear, flat.sum(axis=1)]).reshape(*c.shape[:-1], -1)
 
 
 def begin(state: Progress) -> Progress:

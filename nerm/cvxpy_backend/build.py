@@ -18,7 +18,7 @@ import numpy as np
 from nerm.atoms.regularizer import Regularizer
 from nerm.atoms.small_programs import dual_share
 from nerm.certify.multipliers import Multipliers, multipliers_from_weighted_duals
-from nerm.model.blocks import Block
+from nerm.model.blocks import Block, by_side
 from nerm.model.constraints import Polyhedron
 from nerm.model.expressions import Risk
 from nerm.model.hypothesis import KernelHypothesis, far_offset
@@ -147,7 +147,7 @@ def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model
     b = cp.Variable(name="intercept") if problem.intercept else None
     f = cp.Variable(problem.hypothesis.n, name="scores")
     tie = f == (X @ w if b is None else X @ w + b)
-    means = {(block.term, block.side): _mean(block, f, problem.divisor) for block in problem.blocks}
+    means = by_side(problem.blocks, (_mean(block, f, problem.divisor) for block in problem.blocks))
     weights, values = [], []
     sides: list[tuple[cp.Constraint, ...]] = []
     for number, (name, weighted) in enumerate(zip(_names(problem), problem.objective.terms, strict=True)):

@@ -316,6 +316,15 @@ class ObjectiveValue:
         return "\n".join([*lines, f"{'total':<{width}}  {'':>8}   {self.total:.10g}"])
 
 
+def by_side(blocks: Iterable[Block], values: Iterable[Any]) -> dict[tuple[int, int], Any]:
+    """Add up values of blocks by (term, side): a term or a side may consist of several blocks."""
+    sums: dict[tuple[int, int], Any] = {}
+    for block, value in zip(blocks, values, strict=True):
+        key = block.term, block.side
+        sums[key] = sums[key] + value if key in sums else value
+    return sums
+
+
 def objective_value(
     objective: Objective, sums: Mapping[tuple[int, int], float], penalty: Callable[[Regularizer], float]
 ) -> ObjectiveValue:
@@ -326,7 +335,7 @@ def objective_value(
     objective : Objective
         The terms and their weights.
     sums : dict
-        The value B(f) of each block; the keys are (term, side), as in `Block`.
+        The value B(f) of each side of a term, as returned by `by_side`.
     penalty : callable
         Maps a regularizer to its value.
 

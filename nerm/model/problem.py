@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from nerm.atoms.difference import DCFunction
 from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.errors import InvalidInputError
-from nerm.model.blocks import Block, ObjectiveValue, limit_values, make_blocks, objective_value
+from nerm.model.blocks import Block, ObjectiveValue, by_side, limit_values, make_blocks, objective_value
 from nerm.model.constraints import ROUNDING, Polyhedron
 from nerm.model.expressions import Limit, Neutrality, Objective, WeightedTerm
 from nerm.model.hypothesis import Hypothesis, KernelHypothesis
@@ -29,8 +29,236 @@ if TYPE_CHECKING:
     from nerm.solvers.base import Solver
 
 
+class SolveMethods:
+    """The methods of `Problem` that solve; a problem on chunks has the same.
+
+    A subclass has an objective and the three methods below.
+    """
+
+    objective: Objective
+
+    def _reweighted(self, objective: Objective) -> Self:
+        """Return the problem with other weights of the same terms."""
+        raise NotImplementedError
+
+    def _pool(self, solver: str | Solver, verbose: bool) -> Any:
+        """Return an object whose method `solve_all` is that of `nerm.solvers.registry.SolverPool`."""
+        raise NotImplementedError
+
+    def _neutralize(self, limit: float, measure: Any, **options: Any) -> Neutralized:
+        """Search for a solution within a limit; the parameters are those of `neutralize`."""
+        raise NotImplementedError
+
+    def with_neutrality(self, eta: float) -> Self:
+        """Return the same problem with neutrality weight eta; both share all data.
+
+        If there are several neutrality terms, their weights add up to eta and keep their ratios. If all their
+        weights are 0, they become equal.
+        """
+        return self._with_total("neutrality", eta, "eta", "Add Neutrality(...) to it")
+
+    def with_regularization(self, lam: float) -> Self:
+        """Return the same problem with regularization weight lam, in mean form; both share all data.
+
+        If there are several regularizers, their weights add up to lam and keep their ratios. If all their
+        weights are 0, they become equal.
+        """
+        return self._with_total("regularizer", lam, "lam", "Add SquaredL2() to it, for instance")
+
+    def _with_total(self, kind: str, total: float, name: str, do: str) -> Self:
+        total = as_nonnegative(total, name)
+        if not any(t.term.kind == kind for t in self.objective.terms):
+            must = f"the objective must have a {kind} term to weight by {name}"
+            raise InvalidInputError(must, repr(self.objective), do)
+        return self._reweighted(self.objective.with_total(kind, total))
+
+    def solve(
+        self,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        strict: bool = False,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> Solution:
+        """Solve the problem; its status is optimal only if the certified relative gap is at most `tol`.
+
+        Parameters
+        ----------
+        solver : str or Solver
+            ``"auto"``, a name from `nerm.solvers.available()`, or a `nerm.solvers.Solver` of your own.
+        tol : float
+            The relative duality gap that nerm itself certifies.
+        strict : bool
+            Raise `NotSolvedError` instead of returning a solution that is not optimal.
+        time_limit : float, optional
+            Seconds, for any solver. After this time the best hypothesis so far is certified and returned with
+            `Status.TIME_LIMIT`, or as optimal if the certificate shows it. A solver stops after its current
+            iteration; preparation and certification are not interrupted.
+        verbose : bool
+            Print one line per solve: solver, rows, objective, certified relative gap, seconds.
+        options
+            Passed to the solver. If the objective is not convex, two more options are accepted:
+            ``start=(coef, intercept)``, the start of the convex-concave procedure (by default the solution of
+            the convex relaxation), and ``max_steps``.
+
+        Returns
+        -------
+        Solution
+
+        """
+        return self._pool(solver, verbose).solve_all([self], tol, strict, time_limit, options)[0]
+
+    def neutralize(
+        self,
+        limit: float,
+        measure: Any = "calders_verwer_score",
+        *,
+        tol: float = 1e-6,
+        on: Any = None,
+        surrogate: Any = "auto",
+        prefer: Any = "accuracy",
+        keep: float = 0.5,
+        random_state: int = 0,
+        groups: str = "each",
+        verbose: bool = False,
+    ) -> Neutralized:
+        """Return the best solution whose *measured* neutrality is within a limit.
+
+        The risk and the regularizers are kept. The neutrality terms are replaced by one-sided terms with
+        different weights eta: as eta grows, the signed measure changes from its value without neutrality
+        terms (the plain model) through 0. Every solve is certified and fixes a ranking of the rows. Its best
+        threshold, the most accurate one within the limit, is then found exactly
+        (`nerm.metrics.best_threshold`) and subtracted from the intercept. At most 40 convex problems are
+        solved. With a ramp, which is not convex, the result is a stationary point. See `nerm.Neutralized`
+        for an example.
+
+        Parameters
+        ----------
+        limit : float
+            The largest absolute value of the measure that is allowed, or the smallest value of
+            "selection_rate_ratio". Each row counts once in the measure: sample weights apply to the risk
+            only.
+        measure : str or callable
+            A function of `nerm.metrics` ("calders_verwer_score", "neutrality_risk",
+            "equal_opportunity_difference", "predictive_equality_difference", "equalized_odds_difference",
+            "selection_rate_ratio", "normalized_prejudice_index") or a function
+            ``(y, scores, viewpoint) -> signed float``. For a function of your own the neutrality terms have
+            balanced weights, or those of the problem's own neutrality term if they are an array
+            (`nerm.weights.within`).
+        tol : float
+            The relative gap of every solve.
+        on : (X, y, viewpoint), optional
+            Other rows to measure on.
+        surrogate : "auto", MarginFunction, or a list of these
+            psi. From several surrogates, the best on rows that it was not fitted on is chosen. "auto"
+            compares a convex one (`Logistic`, or `Hinge` if the loss is piecewise linear) and a ramp.
+        prefer : "accuracy", "auc" or callable
+            The criterion for "best"; a callable has the arguments (y, scores).
+        keep : float
+            The positive rate of every group must be at least this share of its rate under the plain model.
+        random_state : int
+            The seed that draws the held-out rows.
+        groups : "each" or "intersect"
+            With several viewpoints: compare the groups of each, or all combinations of their groups. With
+            more than two groups the largest difference between any two is limited; groups of less than 50
+            rows are pooled.
+        verbose : bool
+            Print one line per solve, with the surrogate, the weights and the measure.
+
+        Returns
+        -------
+        Neutralized
+
+        Raises
+        ------
+        NotNeutralError
+            If no model within the limit ranks better than chance and keeps the positive rates; its `best`
+            is the closest model.
+
+        """
+        chosen = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
+        return self._neutralize(limit, measure, tol=tol, on=on, groups=groups, verbose=verbose, **chosen)
+
+    def path(
+        self,
+        eta: Sequence[float],
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        strict: bool = False,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> list[Solution]:
+        """Solve for every neutrality weight in `eta` and return a list with one `Solution` per weight.
+
+        The model is built once. The weights of several neutrality terms add up to eta and keep their ratios.
+        `time_limit`, in seconds, applies to the whole path; the other options are those of `solve`.
+        """
+        problems = [self.with_neutrality(value) for value in _weights(eta, "eta", "neutrality")]
+        return self._pool(solver, verbose).solve_all(problems, tol, strict, time_limit, options)
+
+    def grid(
+        self,
+        lam: Sequence[float] | None = None,
+        eta: Sequence[float] | None = None,
+        solver: str | Solver = "auto",
+        tol: float = 1e-6,
+        *,
+        strict: bool = False,
+        time_limit: float | None = None,
+        verbose: bool = False,
+        **options: Any,
+    ) -> list[list[Solution]]:
+        """Solve for every pair of weights; entry [i][j] of the result is for (lam[i], eta[j]).
+
+        `lam` is in mean form, as in ``0.05 * SquaredL2()``; several regularizers keep their ratios. If `lam`
+        or `eta` is None, this weight does not change. Every solve is warm-started from an adjacent pair; the
+        other parameters are those of `path`.
+        """
+        if lam is None and eta is None:
+            do = "Pass grid(lam=[...], eta=[...])"
+            raise InvalidInputError("a grid must have weights", "neither lam nor eta", do)
+        lams = [] if lam is None else [as_positive(w, "lam") for w in _weights(lam, "lam", "regularization")]
+        rows = [self.with_regularization(w) for w in lams] or [self]
+        etas = [] if eta is None else _weights(eta, "eta", "neutrality")
+        problems = [row.with_neutrality(value) for row in rows for value in etas] or rows
+        found = self._pool(solver, verbose).solve_all(problems, tol, strict, time_limit, options)
+        width = len(problems) // len(rows)
+        return [found[i : i + width] for i in range(0, len(found), width)]
+
+    def frontier(
+        self, tol: float = 0.01, eta_range: tuple[float, float] | None = None, verbose: bool = False
+    ) -> Frontier:
+        """Enclose the trade-off between regularised risk and relaxed neutrality risk by certified solves.
+
+        Parameters
+        ----------
+        tol : float
+            The target width of the band between the proved bound and the attained curve, relative to the
+            range of each risk.
+        eta_range : (float, float), optional
+            The smallest and largest neutrality weight. By default all weights from 0; a problem with
+            one-sided neutrality terms needs a finite range.
+        verbose : bool
+            Print one line per solve.
+
+        Returns
+        -------
+        Frontier
+            With `refutes`, `find` and `place`; see `nerm.proofs.Frontier` for an example.
+
+        """
+        from nerm.proofs.frontier import frontier
+
+        problem: Any = self
+        return frontier(problem, tol, eta_range, verbose)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class Problem:
+class Problem(SolveMethods):
     """An `Objective` on validated data, in mean form. Made by ``objective.on(X, y, ...)``.
 
     ::
@@ -155,7 +383,7 @@ class Problem:
             do = "Bind the objective to data: objective.on(X, y, ...)"
             raise InvalidInputError(must, "the problem of a loaded or fitted model, without rows", do)
         scores = self.hypothesis.scores(coef, intercept)
-        sums = {(block.term, block.side): block.total(scores) / self.divisor for block in self.blocks}
+        sums = by_side(self.blocks, (block.total(scores) / self.divisor for block in self.blocks))
         return objective_value(self.objective, sums, lambda omega: self._penalty(omega, coef))
 
     def violation(self, coef: Floats, intercept: float) -> float:
@@ -166,29 +394,6 @@ class Problem:
             over = limit_values(self, self.hypothesis.scores(coef, intercept)) - bounds
             worst = max(worst, float(np.max(np.where(over <= ROUNDING * np.maximum(bounds, 1.0), 0.0, over))))
         return worst
-
-    def with_neutrality(self, eta: float) -> Problem:
-        """Return the same problem with neutrality weight eta; both share all data.
-
-        If there are several neutrality terms, their weights add up to eta and keep their ratios. If all their
-        weights are 0, they become equal.
-        """
-        return self._with_total("neutrality", eta, "eta", "Add Neutrality(...) to it")
-
-    def with_regularization(self, lam: float) -> Problem:
-        """Return the same problem with regularization weight lam, in mean form; both share all data.
-
-        If there are several regularizers, their weights add up to lam and keep their ratios. If all their
-        weights are 0, they become equal.
-        """
-        return self._with_total("regularizer", lam, "lam", "Add SquaredL2() to it, for instance")
-
-    def _with_total(self, kind: str, total: float, name: str, do: str) -> Problem:
-        total = as_nonnegative(total, name)
-        if not any(t.term.kind == kind for t in self.objective.terms):
-            must = f"the objective must have a {kind} term to weight by {name}"
-            raise InvalidInputError(must, repr(self.objective), do)
-        return replace(self, objective=self.objective.with_total(kind, total))
 
     # The next methods import cvxpy or a solver only when they are called, to keep `import nerm` fast.
 
@@ -243,196 +448,18 @@ class Problem:
 
         return build(self).problem
 
-    def solve(
-        self,
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        *,
-        strict: bool = False,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        **options: Any,
-    ) -> Solution:
-        """Solve the problem; its status is optimal only if the certified relative gap is at most `tol`.
+    def _reweighted(self, objective: Objective) -> Self:
+        return replace(self, objective=objective)
 
-        Parameters
-        ----------
-        solver : str or Solver
-            ``"auto"``, a name from `nerm.solvers.available()`, or a `nerm.solvers.Solver` of your own.
-        tol : float
-            The relative duality gap that nerm itself certifies.
-        strict : bool
-            Raise `NotSolvedError` instead of returning a solution that is not optimal.
-        time_limit : float, optional
-            Seconds, for any solver. After this time the best hypothesis so far is certified and returned with
-            `Status.TIME_LIMIT`, or as optimal if the certificate shows it. A solver stops after its current
-            iteration; preparation and certification are not interrupted.
-        verbose : bool
-            Print one line per solve: solver, rows, objective, certified relative gap, seconds.
-        options
-            Passed to the solver. If the objective is not convex, two more options are accepted:
-            ``start=(coef, intercept)``, the start of the convex-concave procedure (by default the solution of
-            the convex relaxation), and ``max_steps``.
-
-        Returns
-        -------
-        Solution
-
-        """
+    def _pool(self, solver: str | Solver, verbose: bool) -> Any:
         from nerm.solvers.registry import SolverPool
 
-        return SolverPool(solver, verbose).solve_all([self], tol, strict, time_limit, options)[0]
+        return SolverPool(solver, verbose)
 
-    def neutralize(
-        self,
-        limit: float,
-        measure: Any = "calders_verwer_score",
-        *,
-        tol: float = 1e-6,
-        on: Any = None,
-        surrogate: Any = "auto",
-        prefer: Any = "accuracy",
-        keep: float = 0.5,
-        random_state: int = 0,
-        groups: str = "each",
-        verbose: bool = False,
-    ) -> Neutralized:
-        """Return the best solution whose *measured* neutrality is within a limit.
-
-        The risk and the regularizers are kept. The neutrality terms are replaced by one-sided terms with
-        different weights eta: as eta grows, the signed measure changes from its value without neutrality
-        terms (the plain model) through 0. Every solve is certified and fixes a ranking of the rows. Its best
-        threshold, the most accurate one within the limit, is then found exactly
-        (`nerm.metrics.best_threshold`) and subtracted from the intercept. At most 40 convex problems are
-        solved. With a ramp, which is not convex, the result is a stationary point. See `nerm.Neutralized`
-        for an example.
-
-        Parameters
-        ----------
-        limit : float
-            The largest absolute value of the measure that is allowed, or the smallest value of
-            "selection_rate_ratio". Each row counts once in the measure: sample weights apply to the risk
-            only.
-        measure : str or callable
-            A function of `nerm.metrics` ("calders_verwer_score", "neutrality_risk",
-            "equal_opportunity_difference", "predictive_equality_difference", "equalized_odds_difference",
-            "selection_rate_ratio", "normalized_prejudice_index") or a function
-            ``(y, scores, viewpoint) -> signed float``. For a function of your own the neutrality terms have
-            balanced weights, or those of the problem's own neutrality term if they are an array
-            (`nerm.weights.within`).
-        tol : float
-            The relative gap of every solve.
-        on : (X, y, viewpoint), optional
-            Other rows to measure on.
-        surrogate : "auto", MarginFunction, or a list of these
-            psi. From several surrogates, the best on rows that it was not fitted on is chosen. "auto"
-            compares a convex one (`Logistic`, or `Hinge` if the loss is piecewise linear) and a ramp.
-        prefer : "accuracy", "auc" or callable
-            The criterion for "best"; a callable has the arguments (y, scores).
-        keep : float
-            The positive rate of every group must be at least this share of its rate under the plain model.
-        random_state : int
-            The seed that draws the held-out rows.
-        groups : "each" or "intersect"
-            With several viewpoints: compare the groups of each, or all combinations of their groups. With
-            more than two groups the largest difference between any two is limited; groups of less than 50
-            rows are pooled.
-        verbose : bool
-            Print one line per solve, with the surrogate, the weights and the measure.
-
-        Returns
-        -------
-        Neutralized
-
-        Raises
-        ------
-        NotNeutralError
-            If no model within the limit ranks better than chance and keeps the positive rates; its `best`
-            is the closest model.
-
-        """
+    def _neutralize(self, limit: float, measure: Any, **options: Any) -> Neutralized:
         from nerm.neutralize import neutralize
 
-        chosen = {"surrogate": surrogate, "prefer": prefer, "keep": keep, "random_state": random_state}
-        return neutralize(self, limit, measure, tol=tol, on=on, groups=groups, verbose=verbose, **chosen)
-
-    def path(
-        self,
-        eta: Sequence[float],
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        *,
-        strict: bool = False,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        **options: Any,
-    ) -> list[Solution]:
-        """Solve for every neutrality weight in `eta` and return a list with one `Solution` per weight.
-
-        The model is built once. The weights of several neutrality terms add up to eta and keep their ratios.
-        `time_limit`, in seconds, applies to the whole path; the other options are those of `solve`.
-        """
-        from nerm.solvers.registry import SolverPool
-
-        problems = [self.with_neutrality(value) for value in _weights(eta, "eta", "neutrality")]
-        return SolverPool(solver, verbose).solve_all(problems, tol, strict, time_limit, options)
-
-    def grid(
-        self,
-        lam: Sequence[float] | None = None,
-        eta: Sequence[float] | None = None,
-        solver: str | Solver = "auto",
-        tol: float = 1e-6,
-        *,
-        strict: bool = False,
-        time_limit: float | None = None,
-        verbose: bool = False,
-        **options: Any,
-    ) -> list[list[Solution]]:
-        """Solve for every pair of weights; entry [i][j] of the result is for (lam[i], eta[j]).
-
-        `lam` is in mean form, as in ``0.05 * SquaredL2()``; several regularizers keep their ratios. If `lam`
-        or `eta` is None, this weight does not change. Every solve is warm-started from an adjacent pair; the
-        other parameters are those of `path`.
-        """
-        from nerm.solvers.registry import SolverPool
-
-        if lam is None and eta is None:
-            do = "Pass grid(lam=[...], eta=[...])"
-            raise InvalidInputError("a grid must have weights", "neither lam nor eta", do)
-        lams = [] if lam is None else [as_positive(w, "lam") for w in _weights(lam, "lam", "regularization")]
-        rows = [self.with_regularization(w) for w in lams] or [self]
-        etas = [] if eta is None else _weights(eta, "eta", "neutrality")
-        problems = [row.with_neutrality(value) for row in rows for value in etas] or rows
-        found = SolverPool(solver, verbose).solve_all(problems, tol, strict, time_limit, options)
-        width = len(problems) // len(rows)
-        return [found[i : i + width] for i in range(0, len(found), width)]
-
-    def frontier(
-        self, tol: float = 0.01, eta_range: tuple[float, float] | None = None, verbose: bool = False
-    ) -> Frontier:
-        """Enclose the trade-off between regularised risk and relaxed neutrality risk by certified solves.
-
-        Parameters
-        ----------
-        tol : float
-            The target width of the band between the proved bound and the attained curve, relative to the
-            range of each risk.
-        eta_range : (float, float), optional
-            The smallest and largest neutrality weight. By default all weights from 0; a problem with
-            one-sided neutrality terms needs a finite range.
-        verbose : bool
-            Print one line per solve.
-
-        Returns
-        -------
-        Frontier
-            With `refutes`, `find` and `place`; see `nerm.proofs.Frontier` for an example.
-
-        """
-        from nerm.proofs.frontier import frontier
-
-        return frontier(self, tol, eta_range, verbose)
+        return neutralize(self, limit, measure, **options)
 
     def _penalty(self, omega: Regularizer, coef: Floats) -> float:
         """Return Omega(w); on a kernel problem 1/2 ||w||^2 is computed as 1/2 c' K c."""

@@ -24,7 +24,7 @@ from nerm.certify.rounding import Slack
 from nerm.certify.solution import Solution, Stats, certify_bounds
 from nerm.chunks.chunked_problem import ChunkedProblem
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError
-from nerm.model.blocks import EPS, ObjectiveValue, objective_value, one_sided, sum_error
+from nerm.model.blocks import EPS, ObjectiveValue, by_side, objective_value, one_sided, sum_error
 from nerm.model.expressions import Neutrality
 from nerm.model.problem import Problem, check_hypothesis
 from nerm.solvers.progress import print_solve
@@ -401,7 +401,7 @@ class Frontier:
             raise InvalidInputError(must, type(model).__name__, "Pass its coefficients")
         else:
             scores = as_vector(model, small.n, "scores", "rows")
-            sums = {(b.term, b.side): b.total(scores) / small.divisor for b in small.blocks}
+            sums = by_side(small.blocks, (block.total(scores) / small.divisor for block in small.blocks))
             value = objective_value(small.objective, sums, lambda omega: 0.0)
         c, p = self._pair(value)
         bound = float(self.outer(c + error))

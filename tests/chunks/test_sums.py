@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import nerm
 from nerm.chunks import proximal
-from nerm.chunks.kinks import joined
+from nerm.chunks.kinks import _estimate, joined
 from nerm.chunks.passes import Progress
 from tests.chunks.test_chunks import draw, pieces, small  # noqa: F401
 
@@ -28,8 +28,8 @@ def hinge(m):
 
 def objective_on(few, n, w, b):
     """Return the objective with hinges on rows with weights and targets of their own."""
-    scores, sums = few.X @ w + b, []
-    for weights, targets in zip(few.weights, few.targets, strict=True):
+    scores, sums = few[0] @ w + b, []
+    for weights, targets, _ in few[1]:
         sums.append(weights @ np.maximum(0, 1 - targets * scores))
     return (sums[0] + 2 * max(sums[1:])) / n + 0.005 * w @ w
 
@@ -70,16 +70,16 @@ def test_mean_rows_have_the_weight_and_gradient_of_their_members(case):
     X, y, v, at = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
     found = one_pass(problem, *at)
-    Z, few = X.toarray() if sp.issparse(X) else X, joined([*found.kept, found.means.rows(3)])
-    rows = few.X.toarray() if sp.issparse(few.X) else few.X
-    assert 0 < sum(part.X.shape[0] for part in found.kept) < len(y)
+    Z, (few, numbers) = X.toarray() if sp.issparse(X) else X, joined([*found.kept, found.means.rows(3)])
+    rows = few.toarray() if sp.issparse(few) else few
+    assert 0 < sum(part.shape[0] for part, _ in found.kept) < len(y)
     weights = [[1.0] * len(y)] + 2 * [[len(y) / (2 * sum(v == one)) for one in v]]
     for j, (targets, own) in enumerate(zip((y, v, -v), weights, strict=True)):
         for few_sum, all_sum in (
-            (few.weights[j].sum(), sum(own)),
-            (few.weights[j] @ few.targets[j], sum(c * t for c, t in zip(own, targets, strict=True))),
+            (numbers[j, 0].sum(), sum(own)),
+            (numbers[j, 0] @ numbers[j, 1], sum(c * t for c, t in zip(own, targets, strict=True))),
             (
-                (few.weights[j] * few.targets[j]) @ rows,
+                (numbers[j, 0] * numbers[j, 1]) @ rows,
                 sum(c * t * x for c, t, x in zip(own, targets, Z, strict=True)),
             ),
         ):
@@ -96,6 +96,21 @@ def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
         assert total <= whole.evaluate(w, b).total * (1 + 1e-12)
         if w is at[0]:
             assert total == pytest.approx(whole.evaluate(w, b).total, rel=1e-12)
+
+
+def test_the_estimate_has_the_values_and_gradients_of_all_rows(case):
+    X, y, v, (w, b) = case
+    problem, whole = HINGE.on(nerm.Chunks(pieces(X, y, v))), HINGE.on(X, y, viewpoint=v)
+    state = problem._state(w, b)
+    done = problem.method(state).work(problem, state)
+    found = problem.sweep(done)
+    model = _estimate(problem, done, joined(found.kept), found)
+    assert model.n < len(y)
+    move = 1e-7 * np.random.default_rng(0).normal(size=len(w) + 1)
+    for step in (0 * move, move, -move):
+        here = [one.evaluate(w + step[:-1], b + step[-1]) for one in (model, whole)]
+        sides = [[one.risk, one.terms[2].plus, one.terms[2].minus] for one in here]
+        assert sides[0] == pytest.approx(sides[1], rel=1e-12)
 
 
 def test_derivatives_of_a_pass(case):
@@ -121,7 +136,7 @@ def test_rows_on_a_kink_are_thinned_and_still_bound():
     X, y, v = draw()
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
     found = one_pass(problem, np.zeros(4), 1.0)
-    assert sum(part.X.shape[0] for part in found.kept) <= 400
+    assert sum(part.shape[0] for part, _ in found.kept) <= 400
     certificate = problem.certify(np.zeros(4), 1.0)
     assert certificate.dual <= HINGE.on(X, y, viewpoint=v).solve(tol=1e-8).objective.total * (1 + 1e-9)
 

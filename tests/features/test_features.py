@@ -15,7 +15,7 @@ from sklearn.ensemble import (
     RandomForestClassifier,
 )
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.model_selection import KFold, StratifiedShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -258,8 +258,27 @@ def test_a_table_with_words_and_holes():
 def test_a_head_that_exceeds_its_limit_on_the_scores_of_the_base_model_says_so():
     X, y, v = rows(400)
     overfitting = RandomForestClassifier(20, random_state=0)
-    with pytest.warns(UserWarning, match="the head meets its limit of 0.02 on .* the measure is 0."):
-        head = NeutralHead(overfitting).fit(X, y, viewpoint=v)
+    plain = nerm.NERMClassifier("logistic", surrogate="hinge", lam=1e-4, limit=0.02)
+    with pytest.warns(UserWarning, match="the head meets its limit of 0.02 on .* training rows it is 0.1"):
+        head = NeutralHead(overfitting, plain).fit(X, y, viewpoint=v)
     assert abs(head.head_.neutrality_) <= 0.02
     positive = head.decision_function(X) > 0
     assert abs(positive[v == "b"].mean() - positive[v == "a"].mean()) > 0.02
+
+
+def test_a_threshold_keeps_the_limit_on_the_scores_of_the_base_model():
+    X, y, v = rows(400)
+    head = NeutralHead(RandomForestClassifier(20, random_state=0)).fit(X, y, viewpoint=v)
+    scores = head.decision_function(X)
+    rates = [[(f[v == one] > 0).mean() for one in "ab"] for f in (scores, scores + head.threshold_)]
+    assert abs(np.diff(rates[0])[0]) <= 0.02 < abs(np.diff(rates[1])[0])
+    np.testing.assert_array_equal(head.predict(X), np.where(scores > 0, "yes", "no"))
+
+
+def test_folds_that_leave_rows_out_are_refused_for_features():
+    X, y, _ = rows(100)
+    split = StratifiedShuffleSplit(1, test_size=0.25, random_state=0)
+    with pytest.raises(nerm.InvalidInputError, match="the folds of 'cv' must contain every row once"):
+        ScoreFeatures(LogisticRegression(), split).fit_transform(X, y)
+    with pytest.raises(nerm.InvalidInputError, match="every fold of 'cv' must have all classes"):
+        ScoreFeatures(DecisionTreeClassifier(), KFold(2)).fit_transform(X, np.repeat(["a", "b"], 50))
