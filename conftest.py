@@ -1,6 +1,6 @@
 """Settings of all tests: which are quick, how hypothesis draws, and which files pytest must not collect.
 
-pytest -m quick -n 2     while working: no test marked `long` or `slow`, no page of documentation
+pytest -m quick -n 2     while working: no test marked `long` or `slow`, no command, no page of documentation
 pytest -n 2              the gate: all but `slow`; hypothesis draws the same examples every time
 pytest -m slow -n 2      exhaustive checks, and every property of hypothesis on freshly drawn examples
 """
@@ -13,8 +13,9 @@ collect_ignore_glob = ["docs/figures/*.py"]
 settings.register_profile("gate", deadline=None, derandomize=True, max_examples=25)
 settings.register_profile("explore", deadline=None, max_examples=250, print_blob=True)
 
-# Examples in docstrings and pages cannot be marked one by one.
+# Examples in docstrings and pages cannot be marked one by one; tests of whole commands are many.
 LONG_DOCTESTS = ("nerm/experiments/", "nerm/report/", "docs/", "README.md")
+LONG_TESTS = ("tests/cli/", "tests/tables/test_habits.py")
 
 
 def explores(config: pytest.Config) -> bool:
@@ -33,7 +34,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if explores(config) and getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker("slow")
-        long = isinstance(item, pytest.DoctestItem) and item.nodeid.startswith(LONG_DOCTESTS)
+        long = item.nodeid.startswith(LONG_TESTS)
+        long |= isinstance(item, pytest.DoctestItem) and item.nodeid.startswith(LONG_DOCTESTS)
         if not long and not any(item.get_closest_marker(name) for name in ("long", "slow")):
             item.add_marker("quick")
     items.sort(key=lambda item: "test_notebooks" not in item.nodeid)  # the longest first keep all cores busy

@@ -91,6 +91,7 @@ def test_sensitive_features_is_another_name_of_viewpoint():
         NeutralSVC().fit(X, y, viewpoint=v, sensitive_features=v)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("routing")
 def test_grid_search_in_parallel_routes_the_viewpoint():
     X, y, v = make_data(1, n=90)
