@@ -82,9 +82,12 @@ def limited(model: Any, rows: TrainingRows, bound: float) -> Problem:
         views = {name: v - np.average(v, weights=s) for name, v in rows.viewpoints.items()}
         weights = dict.fromkeys(views, s)
     else:
-        for number, codes in enumerate(groups_of(model, rows)):
+        named = dict.fromkeys(name.partition("=")[0] for name in rows.viewpoints)
+        for view, codes in zip(named, groups_of(model, rows), strict=True):
+            words = [name.partition("=")[2] for name in rows.viewpoints if name.startswith(f"{view}=")]
             for one, other in combinations(range(int(codes.max()) + 1), 2):
-                name = f"{number}: {one}, {other}"
+                low, high = (words[code] if words else code + 1 for code in (one, other))
+                name = view if codes.max() == 1 else f"{view}[{high}, {low}]"
                 views[name] = np.where(codes == other, 1.0, np.where(codes == one, -1.0, 0.0))
                 sizes = np.bincount(codes, s)
                 weights[name] = np.where(views[name] != 0, s * s.sum() / sizes[codes], 0.0)

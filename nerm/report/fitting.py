@@ -256,9 +256,8 @@ class Training:
             names += ["weights"] if level.limit is None else ["weights", "measure", "nearest"]
         given = {name: getattr(settings, name) for name in names} | {"limit": level.limit}
         if task.numbers is not None:
-            return FittedModel(
-                level, NeutralRegressor(**given).fit(X, task.numbers, viewpoint=dict(task.words))
-            )
+            groups = {name: words.str.removeprefix(f"{name} = ") for name, words in task.words.items()}
+            return FittedModel(level, NeutralRegressor(**given).fit(X, task.numbers, viewpoint=groups))
         given |= {"class_weight": settings.class_weights(task.y[self.learned])}
         classifier = NERMClassifier(eta=level.eta or 0.0, surrogate=surrogate, **given)
         try:

@@ -159,3 +159,14 @@ def test_what_is_wrong_is_said(rows):
         NeutralRegressor(limit=0.1).fit(X, y)
     with pytest.raises(nerm.UnknownNameError, match=r"'measure' must be one of"):
         NeutralRegressor(limit=0.1, measure="parity").fit(X, y, viewpoint=group)
+
+
+def test_the_formula_names_the_groups():
+    """It said "identity(0: 0, 1 f)" for the difference of the means of two groups."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3))
+    views = {"sex": np.where(X[:, 0] > 0, "a", "b"), "age": np.array(["mid", "old", "young"] * 30)}
+    model = NeutralRegressor(limit=0.1).fit(X, X.sum(axis=1), viewpoint=views)
+    formula = str(model.solutions_[0].problem.objective)
+    for term in ("identity(sex f)", "identity(age[old, mid] f)", "identity(-age[young, old] f)"):
+        assert term in formula
