@@ -34,7 +34,6 @@ class CustomMarginFunction(MarginFunction):
     True
     """
 
-    built_in = False
     label: str
     cvxpy_expression: Callable[[Any], Any]
 
@@ -89,7 +88,7 @@ class Combined(MarginFunction):
     """
 
     @property
-    def built_in(self) -> bool:  # type: ignore[override]
+    def built_in(self) -> bool:
         """Whether all members are built in."""
         return all(phi.built_in for phi in self.members)  # type: ignore[attr-defined]
 

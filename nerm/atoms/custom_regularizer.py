@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.atoms import cvx as cp
-from nerm.atoms.formula import as_text, number, require, tree_of, values_of
+from nerm.atoms.formula import as_text, kind, number, require, tree_of, values_of
 from nerm.atoms.functions import NoRuleError
 from nerm.atoms.regularizer import Norms, Regularizer, Structure
 from nerm.errors import InvalidInputError
@@ -140,7 +140,7 @@ class Terms(NamedTuple):
     matrix: Any
 
     @property
-    def kind(self) -> tuple[float, int]:
+    def shape(self) -> tuple[float, int]:
         """The order and the number of rows of each norm."""
         return self.order, self.matrix.shape[0] // len(self.weights)
 
@@ -155,8 +155,8 @@ def read(expression: Function, d: int) -> Structure | None:
     except NoRuleError:
         return None
     quadratic, norms = sp.csr_array((d, d)), list[Norms]()
-    for order, size in sorted({t.kind for t in terms}):
-        same = [t for t in terms if t.kind == (order, size)]
+    for order, size in sorted({t.shape for t in terms}):
+        same = [t for t in terms if t.shape == (order, size)]
         weights = np.concatenate([t.weights for t in same])
         matrix = sp.vstack([t.matrix for t in same]).tocsr()[np.repeat(weights > 0, size)]
         weights = weights[weights > 0]
@@ -187,11 +187,9 @@ def _plain(norms: Norms) -> Norms:
 
 def _terms(node: Any, weights: Floats, w: Any) -> list[Terms]:
     """Return the terms of the sum of a node's entries times `weights` >= 0, in the shape of the node."""
-    kind = type(node).__name__.removesuffix("Approx").lower()
-    rule = RULES.get(kind)
-    if rule is None or weights.shape != node.shape or weights.min() < 0:
-        raise NoRuleError(kind)
-    return rule(node, weights, w)
+    if kind(node) not in RULES or weights.shape != node.shape or weights.min() < 0:
+        raise NoRuleError
+    return RULES[kind(node)](node, weights, w)
 
 
 def _linear(node: Any, w: Any) -> Any:
@@ -251,7 +249,7 @@ def _form(node: Any, weights: Floats, w: Any) -> list[Terms]:
     return [Terms(0, 2 * weights.ravel(), sp.csr_array(root @ _linear(node.args[0], w)))]
 
 
-#: How the sum of the entries of each cvxpy atom, by the name of its class, makes norms and squares.
+#: How the sum of the entries of each cvxpy atom, by its `kind`, makes norms and squares.
 RULES: dict[str, Callable[[Any, Floats, Any], list[Terms]]] = {
     "addexpression": lambda node, weights, w: [t for part in node.args for t in _terms(part, weights, w)],
     "multiply": _product,

@@ -59,21 +59,8 @@ def power(x: Function, p: float) -> Function:
 
 def huber(x: Function, M: float) -> Function:
     """Return x^2 for |x| <= M and 2 M |x| - M^2 beyond."""
-    ends = abs(x).maximum(M).breaks
-    bent = composed(
-        lambda x: np.where(np.abs(x) <= M, x * x, M * (2 * np.abs(x) - M)),
-        lambda x: 2 * np.clip(x, -M, M),
-        lambda x: np.where(np.abs(x) <= M, 2.0, 0.0),
-        2.0,
-    )
-
-    def piece(f: Piece, at: float) -> Piece:
-        if not isinstance(f, Quadratic):
-            return bent(f, at)
-        inner, level = Function((f,)), float(f.jet(np.array(at)).value)
-        return (power(inner, 2) if abs(level) <= M else inner * (2 * M * np.sign(level)) - M**2).pieces[0]
-
-    return x.map(piece, ends)
+    size = abs(x)
+    return power(size - (size - M).maximum(0.0), 2) + (size - M).maximum(0.0) * (2 * M)
 
 
 def exp(x: Function) -> Function:
@@ -119,29 +106,33 @@ def number(parameter: Any) -> float:
     return float(np.ravel(value.toarray() if hasattr(value, "toarray") else value)[0])
 
 
-#: How each cvxpy atom, by the name of its class, acts on the functions of its arguments.
+def kind(expression: Any) -> str:
+    """Return the name of the class of a cvxpy atom in lower case, the same for an approximation by cones."""
+    return type(expression).__name__.removesuffix("Approx").lower()
+
+
+#: How each cvxpy atom, by its `kind`, acts on the functions of its arguments.
 RULES: dict[str, Callable[..., Any]] = {
-    "AddExpression": lambda atom, *x: reduce(add, x),
-    "NegExpression": lambda atom, x: -x,
-    "MulExpression": lambda atom, x, y: x * y,
+    "addexpression": lambda atom, *x: reduce(add, x),
+    "negexpression": lambda atom, x: -x,
+    "mulexpression": lambda atom, x, y: x * y,
     "multiply": lambda atom, x, y: x * y,
-    "DivExpression": lambda atom, x, y: x / y.number,
-    "Promote": lambda atom, x: x,
+    "divexpression": lambda atom, x, y: x / y.number,
+    "promote": lambda atom, x: x,
     "reshape": lambda atom, x: x,
     "abs": lambda atom, x: abs(x),
     "maximum": lambda atom, *x: reduce(Function.maximum, x),
     "minimum": lambda atom, *x: -reduce(Function.maximum, (-one for one in x)),
     "power": lambda atom, x: power(x, number(atom.p)),
-    "Power": lambda atom, x: power(x, number(atom.p)),
     "huber": lambda atom, x: huber(x, number(atom.M)),
     "exp": lambda atom, x: exp(x),
     "logistic": lambda atom, x: logistic(x),
     "xexp": lambda atom, x: _xexp(x),
-    "Vstack": lambda atom, *x: list(x),
-    "Sum": lambda atom, x: _along(atom, x, add),
+    "vstack": lambda atom, *x: list(x),
+    "sum": lambda atom, x: _along(atom, x, add),
     "max": lambda atom, x: _along(atom, x, Function.maximum),
     "log_sum_exp": lambda atom, x: _along(atom, x, lambda one, two: two + logistic(one - two)),
-    "Pnorm": _length,
+    "pnorm": _length,
     "norm1": lambda atom, x: _along(atom, list(map(abs, x)), add),
     "norm_inf": lambda atom, x: _along(atom, list(map(abs, x)), Function.maximum),
 }
@@ -153,11 +144,9 @@ def read(expression: Any, variable: Any) -> Any:
         return MARGIN
     if expression.is_constant():
         return as_function(number(expression))
-    names = [cls.__name__ for cls in type(expression).__mro__]
-    rule = next((RULES[name] for name in names if name in RULES), None)
-    if rule is None:
-        raise NoRuleError(f"cvxpy.{names[0]}")
-    return rule(expression, *(read(argument, variable) for argument in expression.args))
+    if kind(expression) not in RULES:
+        raise NoRuleError(f"cvxpy.{type(expression).__name__}")
+    return RULES[kind(expression)](expression, *(read(argument, variable) for argument in expression.args))
 
 
 def as_text(expression: Callable[[Any], Any], x: Any) -> str:

@@ -68,10 +68,6 @@ class Quadratic(NamedTuple):
         """The largest absolute curvature."""
         return 2 * abs(self.curve)
 
-    @property
-    def star(self) -> None:
-        """None: the conjugate is found from the slopes."""
-
 
 @dataclass(frozen=True, eq=False)
 class Curve:
@@ -102,10 +98,9 @@ def add(p: Piece, q: Piece) -> Piece:
 
 def _moved_star(p: Piece, line: Piece) -> Pointwise | None:
     """Return the conjugate of the sum of p and a line, if that of p is known."""
-    if p.star is None or not isinstance(line, Quadratic) or line.curve:
+    if isinstance(p, Quadratic) or p.star is None or isinstance(line, Curve) or line.curve:
         return None
-    _, slope, level, _ = line.around(0.0)
-    star = p.star
+    star, (_, slope, level, _) = p.star, line.around(0.0)
     return lambda u: star(u - slope) - level
 
 
@@ -322,14 +317,9 @@ class Function:
         """The numbers curve, slope, level and centre of each piece, (4, K + 1); those of a curve are 0."""
         return np.array([p if isinstance(p, Quadratic) else (0.0,) * 4 for p in self.pieces]).T + 0.0
 
-    @cached_property
-    def _lines(self) -> list[Floats]:
-        """The lines of `_coefficients`; a single number for one whose entries are equal."""
-        return [line if np.ptp(line) else line[0] for line in self._coefficients]
-
     def _pieces_at(self, place: Ints) -> Quadratic:
-        """Return the quadratic pieces with these numbers; those of a curve are 0."""
-        found: Any = (line.take(place) if line.ndim else line for line in self._lines)
+        """Return the quadratic pieces with these numbers; a number that all pieces share stays one."""
+        found: Any = (line.take(place) if np.ptp(line) else line[0] for line in self._coefficients)
         return Quadratic(*found)
 
     @cached_property
@@ -342,16 +332,8 @@ class Function:
         if not (self.step or len(self.breaks)):
             return (self.jet(m).slope,) * 2
         move = self.step * np.maximum(1.0, np.abs(m)) if self.step else 0.0
-        left, right = self._slope(m - move, "left"), self._slope(m + move, "right")
+        left, right = self.jet(m - move, "left").slope, self.jet(m + move, "right").slope
         return np.clip(left, *self.end_slopes), np.clip(right, *self.end_slopes)
-
-    @np.errstate(all="ignore")
-    def _slope(self, m: Floats, side: Literal["left", "right"]) -> Floats:
-        """Return the slope of `jet`, without its value."""
-        if self._curves:
-            return self.jet(m, side).slope
-        piece = self._pieces_at(_place(self.breaks, m, side))
-        return piece.slope + 2 * _product(piece.curve, m - piece.centre)
 
     @cached_property
     def is_quadratic(self) -> bool:
@@ -503,7 +485,7 @@ class Function:
     def conjugate(self, u: Floats) -> Floats:
         """Return phi*(u) = sup_m u m - phi(m), or slightly more; +inf outside of `end_slopes`."""
         low, high = self.end_slopes
-        stars = {k: star for k in self._curves if (star := self.pieces[k].star)}
+        stars = {k: p.star for k, p in enumerate(self.pieces) if isinstance(p, Curve) and p.star}
         m, place = self._roots(u, 0.0, 1.0, stars)
         found = np.array(u * m - self.jet(m).value)
         for k in self._curves:

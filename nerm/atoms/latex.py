@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nerm.atoms.formula import number
+from nerm.atoms.formula import kind, number
 from nerm.atoms.functions import NoRuleError
 
 SUM, PRODUCT, WHOLE = range(3)  # how tightly a text binds: a sum, a product, anything else
@@ -30,33 +30,33 @@ def latex(tree: Any, variable: Any, m: str, minus_m: str) -> str:
         return written if binds >= least else rf"\left({written}\right)"
 
     def written_as(node: Any) -> tuple[str, int]:
-        kind, inner = type(node).__name__.removesuffix("Approx").lower(), node.args
+        name, inner = kind(node), node.args
         if node is variable:
             return m, SUM if m.startswith(SIGNS) else PRODUCT if " " in m else WHOLE
         if node.is_constant():
             shown = f"{number(node) + 0.0:g}"
             return shown, SUM if shown.startswith("-") else WHOLE
-        if kind in ("promote", "reshape", "broadcast_to"):
+        if name in ("promote", "reshape", "broadcast_to"):
             return written_as(inner[0])
-        if kind == "negexpression":
+        if name == "negexpression":
             return minus_m if inner[0] is variable else f"-{text(inner[0], PRODUCT)}", SUM
-        if kind == "addexpression":
+        if name == "addexpression":
             return _joined([shown for shown in map(text, inner) if shown != "0"]), SUM
         first, *others = sorted(inner, key=lambda part: not part.is_constant())
-        if kind in ("mulexpression", "multiply"):
+        if name in ("mulexpression", "multiply"):
             factor, rest = text(first), text(others[0], PRODUCT)
             product = rf"{factor}\,{rest}", SUM if factor.startswith("-") else PRODUCT
             return written_as(others[0]) if factor == "1" else product
-        if kind in ("maximum", "minimum"):
+        if name in ("maximum", "minimum"):
             terms = r",\ ".join(map(text, (first, *others)))
-            return rf"\{kind[:3]}({terms})", WHOLE
-        if kind == "power":
+            return rf"\{name[:3]}({terms})", WHOLE
+        if name == "power":
             return rf"{text(first, WHOLE)}^{{{number(node.p):g}}}", PRODUCT
-        if kind == "pnorm" and type(first).__name__ == "Vstack" and number(node.p) == 2:
+        if name == "pnorm" and type(first).__name__ == "Vstack" and number(node.p) == 2:
             squares = [f"{text(term, WHOLE)}^{{2}}" for term in first.args]
             return rf"\sqrt{{{_joined(squares)}}}", WHOLE
-        if kind in WRITTEN:
-            return WRITTEN[kind](node, *map(text, inner)), WHOLE
+        if name in WRITTEN:
+            return WRITTEN[name](node, *map(text, inner)), WHOLE
         raise NoRuleError(f"cvxpy.{type(node).__name__}")
 
     return text(tree, PRODUCT)

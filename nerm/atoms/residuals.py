@@ -161,8 +161,6 @@ class CustomResidualFunction(ResidualFunction, CustomMarginFunction):
     True
     """
 
-    built_in = False
-
 
 def residual_function(expression: Callable[[Any], Any], *, name: str = "phi") -> ResidualFunction:
     """Make a residual function from a convex cvxpy expression of r = y - f(x).

@@ -238,6 +238,10 @@ def model_minimum(
 
 def dual_share(plus: cp.Constraint, minus: cp.Constraint) -> float:
     """Return plus / (plus + minus) for the multipliers of two scalar inequalities; 1/2 if both are 0."""
-    duals = [np.nan_to_num(np.asarray(0.0 if c.dual_value is None else c.dual_value)) for c in (plus, minus)]
-    one, other = (max(0.0, float(dual.sum())) for dual in duals)
+    one, other = dual_number(plus), dual_number(minus)
     return one / (one + other) if one + other > 0 else 0.5
+
+
+def dual_number(constraint: cp.Constraint) -> float:
+    """Return the multiplier of a scalar inequality, at least 0; 0 if there is none."""
+    return max(0.0, float(np.nan_to_num(np.array(constraint.dual_value, dtype=float)).sum()))

@@ -16,7 +16,7 @@ import cvxpy as cp
 import numpy as np
 
 from nerm.atoms.regularizer import Regularizer
-from nerm.atoms.small_programs import dual_share
+from nerm.atoms.small_programs import dual_number, dual_share
 from nerm.certify.multipliers import Multipliers, multipliers_from_weighted_duals
 from nerm.model.blocks import Block, by_side
 from nerm.model.constraints import Polyhedron
@@ -96,7 +96,7 @@ class Model:
         if duals is None or not np.isfinite(duals).all():
             return None
         thetas = np.array([dual_share(plus, minus) for plus, minus in self.sides])
-        sums = [sum(_nonnegative(side.dual_value) for side in limit) for limit in self.limits]
+        sums = [sum(map(dual_number, limit)) for limit in self.limits]
         weights = np.array(sums) / scale
         # cvxpy's dual variable of f == X w + b is minus the derivative of the losses in f, which is c / n.
         c = problem.divisor * np.asarray(duals, dtype=float).ravel() / scale
@@ -114,11 +114,6 @@ class Model:
         for rows, constraint in zip(_rows_of(problem.region), self.linear, strict=True):
             z[rows] = np.nan_to_num(np.asarray(constraint.dual_value, dtype=float).ravel())
         return z
-
-
-def _nonnegative(dual: Any) -> float:
-    """Return the dual variable of a scalar inequality as a number >= 0; 0 if there is none."""
-    return 0.0 if dual is None else max(0.0, float(np.nan_to_num(np.asarray(dual, dtype=float).reshape(()))))
 
 
 def _rows_of(region: Polyhedron) -> list[Ints]:
