@@ -343,8 +343,15 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     reason = reason or omega.reason
 
     point = shrunk(omega.shrink, omega.value)
-    if point.bound < 0:  # the bound of the centre is at least as good for losses >= 0
-        point = max(point, shrunk(0.0, 0.0), key=lambda one: one.bound)
+    if point.bound < wanted and omega.value > 0:
+        # D(t) >= (1 - t) D(0) + t (D(1) + Omega*(q)) - t^2 Omega*(q) if Omega is the squared l2 norm
+        rise = point.bound + omega.value - shrunk(0.0, 0.0).bound
+        t = omega.shrink * min(rise / (2 * omega.value), 1.0)
+        if 0 < t < omega.shrink:
+            less = conjugate_of_sum(parts, t * q, problem.hypothesis.squared_norm)
+            point = max(point, shrunk(t * less.shrink, less.value), key=lambda one: one.bound)
+        elif t <= 0:
+            point = shrunk(0.0, 0.0)
     if point.bound < wanted and omega.nearest is not None:
         near = moved(problem, feasible, omega.nearest - q)
         if near is not None:

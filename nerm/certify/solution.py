@@ -272,7 +272,7 @@ class Solution:
                 found[name if name not in found else repr(weighted.term)] = theta
         return found
 
-    def without(self, rows: Any, steps: int = 3) -> ChangeBound:
+    def without(self, rows: Any, tol: float | None = 1e-8) -> ChangeBound:
         """Bound the change of the model if rows are deleted from the training data.
 
         Parameters
@@ -281,8 +281,9 @@ class Solution:
             The rows to delete. The objective keeps its mean form: every sum is divided by the number of the
             other rows, and neutrality weights with a name are computed again. The weights of its terms, the
             coding of labels and viewpoints, and the parameters of a kernel do not change.
-        steps : int
-            At most this number of Newton steps make the bounds tighter; 0 only evaluates the unchanged model.
+        tol : float or None
+            The changed problem is solved to this tolerance, which makes the bounds tight. None evaluates the
+            unchanged model only: this is quicker, and the bounds are looser.
 
         Returns
         -------
@@ -291,22 +292,23 @@ class Solution:
         """
         from nerm.proofs.changes import without
 
-        return without(self, rows, steps)
+        return without(self, rows, tol)
 
     def leave_one_out(self) -> LeaveOneOut:
         """Bound the change of the model for every row, if this row alone is deleted.
 
         The cost is that of about 20 evaluations of the objective. Solve with a small `tol`: the bounds
         contain the gap of the solution. They are loose where C+ = C-, because the deletion breaks this tie;
-        `without` takes Newton steps and is tighter. Supported are convex problems without constraints, with
-        `SquaredL2` alone as regularizer, and with uniform neutrality weights or an array of them.
+        `without` solves the changed problem and is tighter. Supported are convex problems without
+        constraints, with `SquaredL2` alone as regularizer, and with uniform neutrality weights or an array of
+        them.
         """
         from nerm.proofs.changes import leave_one_out
 
         return leave_one_out(self)
 
     def with_rows(
-        self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None, steps: int = 3
+        self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None, tol: float | None = 1e-8
     ) -> ChangeBound:
         """Bound the change of the model if rows are added; see `without`.
 
@@ -314,13 +316,13 @@ class Solution:
         """
         from nerm.proofs.changes import with_rows
 
-        return with_rows(self, X, y, viewpoint, sample_weight, steps)
+        return with_rows(self, X, y, viewpoint, sample_weight, tol)
 
-    def reweighted(self, sample_weight: Any, steps: int = 3) -> ChangeBound:
+    def reweighted(self, sample_weight: Any, tol: float | None = 1e-8) -> ChangeBound:
         """Bound the change of the model if the rows have other sample weights, (n,); see `without`."""
         from nerm.proofs.changes import reweighted
 
-        return reweighted(self, sample_weight, steps)
+        return reweighted(self, sample_weight, tol)
 
     def sensitivity(self, parameter: str) -> Sensitivity:
         """Return the derivative of the solution by a parameter, from its optimality conditions.

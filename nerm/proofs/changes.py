@@ -38,8 +38,8 @@ if M > 0, from above if M < 0. The multipliers are those of the solution and of 
 a few delta. S is convex, so a mixture of two of them has at most the mixture of their S; for each row the
 mixture with M = 0 is taken.
 
-Hypothesis and multipliers are those of the unchanged solution, or those after Newton steps
-(`Linearization.step`). `nerm.certify` certifies both, and the smaller P_1 and the larger D are used.
+Hypothesis and multipliers are those of the unchanged solution and those of a solve of the changed problem.
+`nerm.certify` certifies both, and the smaller P_1 and the larger D are used.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.certify.certificate import Certificate, best_certificate, from_bounds
+from nerm.certify.certificate import Certificate, Certified, best_certificate, from_bounds
 from nerm.certify.conjugates import conjugate_of_sum, parts_of, square_weight
 from nerm.certify.feasibility import separable
 from nerm.certify.multipliers import Multipliers, multipliers_at
-from nerm.certify.solution import Answer, Solution, Stats, certify_answer
+from nerm.certify.solution import Solution
 from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
 from nerm.model.bind import bind
 from nerm.model.blocks import EPS, scaled_weights, sum_error, term_weights, weighted_duals
@@ -63,7 +63,6 @@ from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
 from nerm.model.kernels import Linear
 from nerm.model.problem import Problem, with_terms
-from nerm.proofs.sensitivity import Linearization
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_values, as_vector, as_weights
 from nerm.viewpoint import Viewpoints
@@ -188,13 +187,8 @@ class ChangeBound:
         return a, ends[0], ends[1]
 
     def update(self, tol: float = 1e-6) -> Solution:
-        """Return the estimate if it solves the changed problem to the tolerance; solve the problem if not."""
-        answer, stats = (
-            Answer(*self.estimate, self.multipliers),
-            Stats("newton", reason="a bound on a change"),
-        )
-        found = certify_answer(self.problem, answer, tol, stats)
-        return found if found.status.success else self.problem.solve(tol=tol)
+        """Solve the changed problem."""
+        return self.problem.solve(tol=tol)
 
     def __repr__(self) -> str:
         return (
@@ -203,49 +197,29 @@ class ChangeBound:
         )
 
 
-def _stepped(
-    problem: Problem, coef: Floats, intercept: float, at: Multipliers, gap: float
-) -> tuple[Floats, float, Multipliers] | None:
-    """Return a hypothesis and multipliers after one Newton step; None if there is no such step."""
-    width = float(np.clip(np.sqrt(max(gap, 0.0)), 1e-7, 1e-4))
-    try:
-        dw, db, after = Linearization(problem, coef, intercept, at, width).step()
-    except (Degenerate, UnsupportedProblemError):
-        return None
-    return coef + dw, intercept + db, after
-
-
-def bound(solution: Solution, problem: Problem, coef: Floats, at: Multipliers, steps: int) -> ChangeBound:
-    """Bound the optimum of a changed problem, from the unchanged solution and `steps` Newton steps."""
+def bound(
+    solution: Solution, problem: Problem, coef: Floats, at: Multipliers, tol: float | None
+) -> ChangeBound:
+    """Bound the optimum of a changed problem, from the unchanged solution and a solve of it up to `tol`."""
     if problem.objective.constraints or not problem.is_convex:
         must = "bounds on a change need a convex problem without constraints"
         raise UnsupportedProblemError(must, repr(problem.objective), "Drop the constraints")
-    pair = (coef, solution.intercept + solution.threshold, at)
-    first = best = best_certificate(problem, *pair)
-    old = estimate = pair[:2]
-    dual = best
-    mu, hypothesis = square_weight(problem.regularizers), problem.hypothesis
-    for _ in range(steps):
-        gap = best.certificate.primal - dual.certificate.dual
-        if 200 * gap <= mu * hypothesis.squared_norm(estimate[0] - coef):
-            break  # the radius is less than a tenth of the change
-        if (after := _stepped(problem, *pair, gap)) is None:
-            break
-        pair = after
-        new = best_certificate(problem, *pair)
-        if new.value.total < best.value.total:
-            best, estimate = new, pair[:2]
-        if new.certificate.dual - new.certificate.slack > dual.certificate.dual - dual.certificate.slack:
-            dual = new
-        if best.certificate.primal - dual.certificate.dual > 0.5 * gap:
-            break
+    old = (coef, solution.intercept + solution.threshold)
+    first = best_certificate(problem, *old, at, np.inf)
+    known = [(old, first)]
+    if tol is not None:
+        new = problem.solve(tol=tol)
+        certified = Certified(new.objective, new.certificate, new.multipliers)
+        known.append(((new.coef, new.intercept), certified))
+    estimate, best = min(known, key=lambda pair: pair[1].value.total)
+    dual = max((one for _, one in known), key=lambda one: one.certificate.dual - one.certificate.slack)
     lower, slack = dual.certificate.dual, dual.certificate.slack
     slack += 0.0 if best is dual else best.certificate.slack  # that of the other hypothesis
     if dual.multipliers is None:
         raise Degenerate(f"the changed problem has no dual bound: {dual.certificate.reason}")
     certificate = from_bounds(first.value.total, lower, first.certificate.scale, slack)
+    mu, hypothesis, centre = square_weight(problem.regularizers), problem.hypothesis, estimate[0]
     gap = best.value.total - lower + slack
-    centre = estimate[0]
     radius = float(np.sqrt(2 * gap / mu)) if mu > 0 else np.inf
     if mu > 0 and len(parts_of(problem.regularizers)) == 1:
         c = weighted_duals(problem, dual.multipliers.rows, dual.multipliers.thetas)
@@ -256,7 +230,7 @@ def bound(solution: Solution, problem: Problem, coef: Floats, at: Multipliers, s
     return ChangeBound(solution, problem, certificate, old, *found)
 
 
-def without(solution: Solution, rows: Any, steps: int = 3) -> ChangeBound:
+def without(solution: Solution, rows: Any, tol: float | None = 1e-8) -> ChangeBound:
     """Bound the change if rows are deleted; `Solution.without` explains the parameters."""
     problem, at = _changeable(solution)
     out = np.zeros(problem.n, dtype=bool)
@@ -277,19 +251,24 @@ def without(solution: Solution, rows: Any, steps: int = 3) -> ChangeBound:
         sample_weight=np.where(out, 0.0, problem.sample_weight),
         divisor=problem.divisor * float(np.mean(~out)),
     )
-    return bound(solution, changed, solution.coef, at, steps)
+    return bound(solution, changed, solution.coef, at, tol)
 
 
-def reweighted(solution: Solution, sample_weight: Any, steps: int = 3) -> ChangeBound:
+def reweighted(solution: Solution, sample_weight: Any, tol: float | None = 1e-8) -> ChangeBound:
     """Bound the change if the rows get other sample weights."""
     problem, at = _changeable(solution)
     weights = as_weights(sample_weight, problem.n, "sample_weight")
     changed = with_terms(problem, problem.objective, sample_weight=weights)
-    return bound(solution, changed, solution.coef, at, steps)
+    return bound(solution, changed, solution.coef, at, tol)
 
 
 def with_rows(
-    solution: Solution, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None, steps: int = 3
+    solution: Solution,
+    X: Any,
+    y: Any,
+    viewpoint: Any = None,
+    sample_weight: Any = None,
+    tol: float | None = 1e-8,
 ) -> ChangeBound:
     """Bound the change if rows are added; `Solution.with_rows` explains the parameters."""
     problem, at = _changeable(solution)
@@ -321,7 +300,7 @@ def with_rows(
     scores = changed.hypothesis.scores(coef, solution.intercept + solution.threshold)
     rows = multipliers_at(changed.blocks, scores)
     rows[:, : problem.n] = at.rows
-    return bound(solution, changed, coef, replace(at, rows=rows), steps)
+    return bound(solution, changed, coef, replace(at, rows=rows), tol)
 
 
 def _changeable(solution: Solution) -> tuple[Problem, Multipliers]:

@@ -24,7 +24,7 @@ import scipy.sparse as sp
 
 from nerm.atoms.regularizer import L1, Regularizer, SquaredL2
 from nerm.certify.conjugates import parts_of, square_weight
-from nerm.certify.multipliers import Multipliers, multipliers_at
+from nerm.certify.multipliers import Multipliers
 from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
 from nerm.model.blocks import EPS, scaled_weights, shares, term_weights
 from nerm.model.expressions import Risk
@@ -107,7 +107,7 @@ class Linearization:
         """Find the two-sided terms with C+ = C- and theta in (0, 1), and their gradients and values."""
         problem, blocks = self.problem, self.problem.blocks
         etas, weak = term_weights(problem), list[bool]()
-        self.tied, gradients, rests, tied, loose = list[int](), [], [], [], []
+        gradients, tied, loose = [], [], []
         for k, j in enumerate(j for j, block in enumerate(blocks) if block.side > 0):
             sides = [block.total(self.scores) / problem.divisor for block in blocks[j : j + 2]]
             part = [blocks[i].weights * blocks[i].targets * self.slopes[i] for i in (j, j + 1)]
@@ -118,15 +118,13 @@ class Linearization:
             inside = float(min(self.at.thetas[k], 1 - self.at.thetas[k]))
             is_weak = max(inside, apart) <= self.width
             if etas[j] and inside > apart:
-                self.tied.append(k)
                 weak.append(is_weak)
                 gradients.append(gradient)
-                rests.append(etas[j] * (sides[0] - sides[1]))
                 tied.append(difference / problem.divisor)
             elif etas[j] and is_weak:
                 loose.append(gradient)
         self.G, self.loose = (np.array(one).reshape(-1, self.size) for one in (gradients, loose))
-        self.rests, self.weak_ties = np.array(rests), np.array(weak, dtype=bool)
+        self.weak_ties = np.array(weak, dtype=bool)
         self.tied_gradients = np.array(tied).reshape(-1, problem.n)
 
     def _regularize(self) -> None:
@@ -166,11 +164,6 @@ class Linearization:
         some: Any = self.X[mask]
         some = some.toarray() if sp.issparse(some) else some
         return np.hstack([some, np.ones((len(some), int(self.problem.intercept)))])
-
-    def change(self, dz: Floats) -> Floats:
-        """Return the change F dz of the scores."""
-        d = self.X.shape[1]
-        return np.asarray(self.X @ dz[:d] + (dz[d] if self.problem.intercept else 0.0))
 
     @cached_property
     def _system(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -264,33 +257,6 @@ class Linearization:
             what = f"row {rows[0]} is" if rows else "a coefficient, or C+ against C-, is"
             raise Degenerate(f"{what} at a kink, and its multiplier is at an end of its interval")
 
-    def step(self) -> tuple[Floats, float, Multipliers]:
-        """Return the change of (coef, intercept) by one Newton step, and the multipliers after it.
-
-        The multipliers of rows at a kink are the smallest change (least squares) that makes the gradient 0.
-        """
-        blocks, d, thetas = self.problem.blocks, len(self.w), self.at.thetas.copy()
-
-        def gradient(gradients: Floats, dw: Floats) -> Floats:
-            found = self.adjoint(gradients)
-            found[:d] += np.where(self.held, 0.0, self.gradient + self.mu * dw)
-            return found
-
-        start = gradient(self.score_gradient, 0.0 * self.w)
-        dz, change = (one[:, 0] for one in self.solve(start[:, None], self.rests[:, None])[:2])
-        moved = thetas[self.tied] + change[len(change) - len(self.tied) :]
-        thetas[self.tied] = np.clip(moved, 0.0, 1.0)
-        scores = self.scores + self.change(dz)
-        rows = np.where(self.kinked, self.at.rows, multipliers_at(blocks, scores))
-        scales = np.stack(scaled_weights(self.problem, thetas)) * [block.targets for block in blocks]
-        if self.active.any():
-            F, free = self.rows(self.active), (scales * self.kinked)[:, self.active]
-            left = gradient(-(scales * rows).sum(axis=0), dz[:d]) * self.problem.divisor
-            correction = F @ np.linalg.lstsq(F.T @ F, -left, rcond=1e-12)[0]
-            rows[:, self.active] -= free * correction / np.maximum((free**2).sum(axis=0), 1e-300)
-        coef, intercept = self.hypothesis(dz)
-        return coef, float(intercept), Multipliers(rows, thetas)
-
 
 @dataclass(frozen=True, eq=False)
 class Sensitivity:
@@ -355,7 +321,7 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
         must = f"a derivative by {parameter} needs a positive weight"
         raise InvalidInputError(must, "0", f"Solve at a small {parameter} instead")
     own = np.zeros((len(problem.objective.terms), 1))  # the derivatives at a fixed hypothesis
-    r: Floats = np.zeros((len(system.tied), 1))
+    r: Floats = np.zeros((len(system.G), 1))
     s: Any = 0.0
     if parameter == "lam":
         g = np.append(system.gradient, np.zeros(int(problem.intercept)))[:, None] / total["lam"]

@@ -42,12 +42,12 @@ def distance_of_truth(solution, lam):
     return np.sqrt(2 * max(certificate.gap + certificate.slack, 0.0) / lam)
 
 
-def check(seed, steps=3):
+def check(seed, tol=1e-8):
     """Return bound / truth of the change of the coefficients; assert that nothing is violated."""
     objective, X, y, v, out = case(seed)
     lam = objective.terms[1].weight
     solution = objective.on(X, y, viewpoint=v).solve()
-    bound = solution.without(out, steps=steps)
+    bound = solution.without(out, tol=tol)
     keep = np.setdiff1d(np.arange(len(y)), out)
     truth = objective.on(X[keep], y[keep], viewpoint=v[keep]).solve(tol=1e-13)
     error = distance_of_truth(truth, lam)
@@ -66,20 +66,21 @@ def check(seed, steps=3):
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("steps", [0, 3])
-def test_deletion_bounds_hold(seed, steps):
-    assert check(seed, steps) >= 1 - 1e-6
+@pytest.mark.parametrize("tol", [None, 1e-8])
+def test_deletion_bounds_hold(seed, tol):
+    assert check(seed, tol) >= 1 - 1e-6
 
 
 @pytest.mark.slow
 def test_deletion_bounds_hold_on_200_cases():
     looseness = [check(seed) for seed in range(100, 300)]
-    assert np.median(looseness) <= 15
+    assert np.median(looseness) <= 1.5
+    assert np.quantile(looseness, 0.9) <= 15
 
 
-@pytest.mark.parametrize("seed", [0, 1, 4, 5])
-def test_a_newton_step_makes_the_bound_of_smooth_losses_tight(seed):
-    assert check(seed, 3) <= min(check(seed, 0), 15)
+@pytest.mark.parametrize("seed", range(8))
+def test_a_solve_makes_the_bound_tight(seed):
+    assert check(seed) <= min(check(seed, None), 15)
 
 
 @pytest.mark.parametrize("atom", ATOMS[:3])
@@ -137,7 +138,7 @@ def test_deleted_rows_of_a_kernel_problem():
 def test_what_cannot_be_bounded_is_said():
     X, y, v, _ = rows(3, 60)
     solution = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on(X, y).solve()
-    bound = solution.without([0], steps=0)
+    bound = solution.without([0], tol=None)
     assert bound.radius == np.inf  # no strong convexity: nothing is claimed about w
     assert bound.decisions(X) == 60
     with pytest.raises(nerm.InvalidInputError, match="but not all"):
@@ -162,13 +163,13 @@ def newton(X, y, lam, z):
     return last, np.e * np.linalg.norm(g) / np.linalg.eigvalsh(H)[0]
 
 
-@pytest.mark.parametrize("steps", range(4))
-def test_bounds_hold_against_a_reference_that_is_far_more_accurate(steps):
-    X, y, _, rng = rows(20 + steps, 2000)
+@pytest.mark.parametrize("tol", [None, 1e-4, 1e-6, 1e-8])
+def test_bounds_hold_against_a_reference_that_is_far_more_accurate(tol):
+    X, y, _, rng = rows(20, 2000)
     solution = (nerm.Risk(nerm.Logistic()) + 0.1 * nerm.SquaredL2()).on(X, y).solve()
     worst = np.argsort(y * solution.decision_function(X))[:20]
     for out in (rng.choice(2000, 20, replace=False), worst):
-        bound = solution.without(out, steps=steps)
+        bound = solution.without(out, tol=tol)
         keep = np.setdiff1d(np.arange(2000), out)
         z, error = newton(X[keep], y[keep], 0.1, np.append(*bound.estimate))
         assert error < 1e-3 * bound.radius  # so the comparison decides
@@ -217,6 +218,6 @@ def test_leave_one_out_is_tight_without_a_tie_and_says_what_it_needs():
 def test_nothing_is_claimed_about_a_row_of_zeros_without_a_squared_norm():
     X, y, _, _ = rows(3, 60)
     X[:5] = 0.0
-    bound = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on(X, y).solve().without([0], steps=0)
+    bound = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.L1()).on(X, y).solve().without([0], tol=None)
     assert (bound.scores()[1] == np.inf).all()
     assert bound.decisions() == bound.decisions(X) == 60

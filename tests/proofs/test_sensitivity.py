@@ -5,6 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 
 import nerm
 
@@ -50,8 +51,9 @@ def drawn(seed):
     )
     omega = REGULARIZERS[rng.integers(3)]
     given = {"intercept": bool(rng.random() < 0.8), "viewpoint": v}
-    if isinstance(omega, nerm.SquaredL2) and rng.random() < 0.25:
-        given["kernel"] = "rbf"
+    kernel = "rbf" if isinstance(omega, nerm.SquaredL2) and rng.random() < 0.25 else None
+    values, vectors = np.linalg.eigh(rbf_kernel(X, gamma=1 / (d * X.var())))
+    features = vectors * np.sqrt(np.maximum(values, 0.0))  # their inner products are the kernel values
     real = None
     if seed % 5 == 4:  # a regression
         loss = list(RESIDUALS.values())[rng.integers(len(RESIDUALS))]
@@ -60,22 +62,31 @@ def drawn(seed):
 
     at = {"lam": lam, "eta": eta, "sample_weight": weights, "y": y if real is None else real}
 
-    def problem(**changed):
+    def problem(linear=False, **changed):
+        """Bind the changed problem; with `linear`, a kernel problem is bound to explicit features."""
         now = at | changed
         objective = nerm.Risk(loss) + now["lam"] * omega + now["eta"] * term
-        return objective.on(X, now["y"], sample_weight=now["sample_weight"], **given)
+        rows, k = (features, None) if kernel and linear else (X, kernel)
+        return objective.on(rows, now["y"], sample_weight=now["sample_weight"], kernel=k, **given)
 
     return problem, at, rng
 
 
 def check(seed):
-    """Return the error of the derivative relative to its size, or None if there is none."""
+    """Return the error of the derivative relative to its size, or None if there is none.
+
+    The differences come from solves of the linear problem, which reach a smaller gap than those with a kernel.
+    Between kinks a large step is exact, near kinks only a small one is, and the error of the solves is divided
+    by the step: so the derivative is compared with the differences over several steps.
+    """
     problem, at, rng = drawn(seed)
     parameter = ["eta", "lam", "sample_weight"][seed % 3]
     if seed % 5 == 4 and seed % 2:
         parameter = "y"
     by_row = parameter in ("sample_weight", "y")
     solution = problem().solve(tol=1e-12)
+    if np.isinf(solution.certificate.relative_gap):  # the objective falls for ever
+        return None
     try:
         found = solution.sensitivity(parameter)
     except nerm.Degenerate:
@@ -93,34 +104,28 @@ def check(seed):
         if by_row:
             values = at[parameter].copy()
             values[row] += h
-            return problem(**{parameter: values}).solve(tol=1e-12)
-        return problem(**{parameter: at[parameter] + h}).solve(tol=1e-12)
+            return problem(linear=True, **{parameter: values}).solve(tol=1e-13)
+        return problem(linear=True, **{parameter: at[parameter] + h}).solve(tol=1e-13)
 
-    errors = []
-    for step in (3e-2, 3e-3, 3e-4):  # between kinks a large step is exact; near kinks only a small one is
-        h = step * unit
-        pairs = [(changed(k * h), changed(-k * h), 2 * k * h) for k in (1.0, 0.5)]
-
-        def slope(read, pairs=pairs):
-            one, two = ((read(a) - read(b)) / by for a, b, by in pairs)
-            return (4 * two - one) / 3
-
-        values = slope(lambda s: s.training_scores())
-        parts = slope(lambda s: np.array([t.value for t in s.objective.terms]))
-        size = max(np.abs(values).max(), 0.02 * np.abs(f).max() / unit)
-        errors.append(
-            max(
-                np.abs(values - scores).max() / size,
-                np.abs(parts - terms).max() / max(np.abs(parts).max(), size),
-            )
+    if not solution.problem.is_kernel:
+        level = found.intercept[row] if by_row else found.intercept
+        assert np.allclose(
+            solution.problem.hypothesis.X @ coef + level, scores, atol=1e-9 * (1 + np.abs(scores).max())
         )
-        if not solution.problem.is_kernel:
-            assert np.allclose(
-                solution.problem.hypothesis.X @ coef + (found.intercept[row] if by_row else found.intercept),
-                scores,
-                atol=1e-9 * (1 + np.abs(scores).max()),
-            )
-        if errors[-1] < 1e-5:
+    errors = []
+    for h in np.array([3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4]) * unit:
+        slopes = []
+        for step in (h, h / 2):
+            ends = changed(step), changed(-step)
+            read = [[s.training_scores(), np.array([t.value for t in s.objective.terms])] for s in ends]
+            slopes.append([(a - b) / (2 * step) for a, b in zip(*read, strict=True)])
+        slopes.append([(4 * two - one) / 3 for one, two in zip(*slopes, strict=True)])
+        for values, parts in slopes:
+            size = max(np.abs(values).max(), 0.02 * np.abs(f).max() / unit, 1e-12)
+            size_of_parts = max(np.abs(parts).max(), size)
+            apart = np.abs(values - scores).max() / size, np.abs(parts - terms).max() / size_of_parts
+            errors.append(max(apart))
+        if min(errors) < 1e-6:
             break
     return min(errors)
 
@@ -129,16 +134,15 @@ def check(seed):
 @pytest.mark.parametrize("seed", [0, 1, 2, 4, 6, 9, 19, 29, 39])
 def test_derivatives_match_finite_differences(seed):
     error = check(seed)
-    assert error is None or error < 1e-4
+    assert error is None or error < 1e-5
 
 
 @pytest.mark.slow
 def test_derivatives_match_finite_differences_on_300_problems():
     errors = [check(seed) for seed in range(100, 400)]
     known = np.array([error for error in errors if error is not None])
-    assert len(known) > 200
-    assert (known < 1e-5).mean() > 0.9
-    assert known.max() < 1e-3
+    assert len(known) > 250
+    assert known.max() < 1e-5
 
 
 def test_a_solution_at_a_corner_has_no_derivative():
@@ -195,6 +199,6 @@ def test_ridge_regression_has_its_known_derivative_and_update():
 
     known = (ridge(X[:45], y[:45], 0.3 + 1e-5) - ridge(X[:45], y[:45], 0.3 - 1e-5)) / 2e-5
     assert solution.sensitivity("lam").coef == pytest.approx(known, rel=1e-6)
-    bound = solution.with_rows(X[45:], y[45:])
+    bound = solution.with_rows(X[45:], y[45:], tol=1e-13)
     assert np.linalg.norm(ridge(X, y, 0.3) - solution.coef) <= bound.coefficients + 1e-9
     assert bound.estimate[0] == pytest.approx(ridge(X, y, 0.3), rel=1e-6)
