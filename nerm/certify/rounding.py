@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from nerm.certify.conjugates import square_weight
+from nerm.certify.conjugates import NEGLIGIBLE, square_weight
 from nerm.certify.multipliers import Multipliers
 from nerm.model.blocks import EPS, Block, scaled_weights, sum_error, term_weights, weigh
 from nerm.model.problem import relaxed_problem
@@ -100,12 +100,15 @@ class Slack:
         """Return a bound on the error of the block's atom in each row, (n,).
 
         Two errors are added: the effect of the `errors` of the scores, (n,), and the rounding error of the
-        atom itself.
+        atom itself. The slopes next to the margins are computed only if the atom's largest slope does not
+        bound the effect well enough.
         """
         margins = block.margins(self.scores)
         width = np.abs(block.targets) * errors + EPS * (np.abs(margins) + 2 * np.abs(block.offsets))
-        low = block.atom.subgradient(margins - width)[0]
-        high = block.atom.subgradient(margins + width)[1]
+        low, high = block.domain
+        if not max(abs(low), abs(high)) * float(width.max(initial=0.0)) <= 1e-5 * NEGLIGIBLE:
+            low = block.atom.subgradient(margins - width)[0]
+            high = block.atom.subgradient(margins + width)[1]
         values = np.abs(block.atom.value(margins))
         return np.asarray(np.maximum(np.abs(low), np.abs(high)) * width + 4 * EPS * values)
 
