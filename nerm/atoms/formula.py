@@ -176,7 +176,7 @@ def tree_of(expression: Callable[[Any], Any], argument: Any, label: str, kind: s
 def derive(expression: Callable[[Any], Any], label: str) -> Function:
     """Return the function of a formula; raise an error unless it is elementwise, convex and finite.
 
-    cvxpy's rules must call it convex, unless it is piecewise quadratic: then its slopes show it. A formula
+    It is convex by cvxpy's rules or, if it is piecewise quadratic, by its slopes. A formula
     with a cvxpy atom that has no rule is evaluated by cvxpy, with slopes from secants, and a warning.
     """
     import cvxpy as cp
@@ -203,7 +203,7 @@ def derive(expression: Callable[[Any], Any], label: str) -> Function:
         )
         do = "Use elementwise functions only"
         require(same, label, "work elementwise", "entries that depend on each other", do)
-    convex = function.is_convex if function and function.is_quadratic else tree.is_convex()
+    convex = tree.is_convex() or bool(function and function.is_quadratic and function.is_convex)
     got = f"an expression of curvature {tree.curvature}"
     do = "Use cvxpy's convex functions (cp.pos, cp.logistic …), or write two parts with dc_function"
     require(convex, label, "be convex by cvxpy's rules", got, do)

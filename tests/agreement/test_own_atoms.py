@@ -1,5 +1,6 @@
 """Problems with losses and surrogates of one's own against the same problem written by hand in cvxpy."""
 
+import time
 import warnings
 
 import cvxpy as cp
@@ -81,17 +82,23 @@ def random_problem(rng):
 
 def check(seed):
     problem, optimum = random_problem(np.random.default_rng([seed, 7]))
+    started = time.process_time()
     solution = problem.solve()
-    assert solution.objective.total == pytest.approx(optimum, rel=3e-6, abs=3e-8)
-    return solution.status == "optimal"
+    certified = solution.status == "optimal"
+    if certified:
+        assert solution.objective.total == pytest.approx(optimum, rel=3e-6, abs=3e-8)
+    assert solution.certificate.dual <= optimum + 3e-6 * abs(optimum) + 3e-8
+    return certified, time.process_time() - started
 
 
 def test_problems_with_own_atoms_agree_with_cvxpy():
-    certified = [check(seed) for seed in range(25)]
+    certified = [check(seed)[0] for seed in range(25)]
     assert np.mean(certified) >= 0.95
 
 
 @pytest.mark.slow
 def test_five_hundred_problems_with_own_atoms_agree_with_cvxpy():
-    certified = [check(seed) for seed in range(1000, 1500)]
+    check(999)  # compiles what is compiled once
+    certified, seconds = zip(*map(check, range(1000, 1500)), strict=True)
     assert np.mean(certified) >= 0.99
+    assert max(seconds) <= 3
