@@ -307,16 +307,11 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
 
 def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
     """Return a sentence with the target limit and the value that the model reached."""
-    how = "already without neutrality" if study.task.numbers is None else "by a convex constraint"
-    if model.surrogate is not None:
-        name = nerm.estimators.design.atom_name(model.surrogate)
-        how = f"by a neutrality term of weight {model.eta:.3g} ({name})"
     aim, value, limit = study.settings.aim, model.classifier.neutrality_, model.level.limit
-    text = f"Asked for: {aim.words} of at {'least' if aim.best else 'most'} {limit:g}. Reached: "
-    text += f"{value:+.4f} on the training rows, {how}."
-    if abs(value - aim.best) > aim.allowance(limit) + 1e-9 * (1 + limit):
-        text += " No usable model is within the limit: this is the nearest."
-    return in_words(text if promise is None else f"{text} For new rows: {promise}.")
+    missed = abs(value - aim.best) > aim.allowance(limit) + 1e-9 * (1 + limit)
+    name = model.surrogate and nerm.estimators.design.atom_name(model.surrogate)
+    given = {"study": study, "model": model, "promise": promise, "missed": missed, "surrogate": name}
+    return in_words(" ".join(nerm.report.chart.render("said.txt.j2", **given).split()))
 
 
 def _statements(study: nerm.report.Study) -> list[Any]:

@@ -140,7 +140,7 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
     elif score is not None:
         scores = given.score_column(task, score, options["threshold"])
     else:
-        saved = nerm.tables.saved_model.SavedModel.read(model, task, options["trust"])
+        saved = nerm.tables.base_models.SavedModel.read(model, task, options["trust"])
         scores = saved.score(task.table) - (options["threshold"] or 0.0)
     console.notes(task.notes)
     point = nerm.report.point_of("audited", task, scores)

@@ -12,6 +12,6 @@ from .measuring import Display as Display
 from .measuring import Point as Point
 from .measuring import held_out_bounds as held_out_bounds
 from .measuring import point_of as point_of
+from .page import proof as proof
 from .page import render_page as render_page
-from .proof import proof as proof
 from .study import Study as Study

@@ -22,11 +22,10 @@ from nerm.metrics import Metric, as_metric, mean_difference, moved_by
 from nerm.model.expressions import Neutrality, Risk
 from nerm.neutralize import Target
 from nerm.splitting import HOLD_OUT, hold_out
+from nerm.tables.base_models import SavedModel, Trees, with_column
 from nerm.tables.recipe import Recipe, learn_recipe
 from nerm.tables.roles import TableTask
-from nerm.tables.saved_model import SavedModel
 from nerm.tables.table_model import scores_of
-from nerm.tables.trees import Trees, with_column
 from nerm.typing import Array, Bools, Floats, Matrix
 
 SMALL_TABLE = 4000  # largest number of rows for cross-validation, and for the comparison of surrogates

@@ -1,13 +1,16 @@
-"""Render the report as one HTML file that contains its style and script and needs no network."""
+"""Render the report as one HTML file, which needs no network, and the paragraph about proofs as text."""
 
 import platform
 from collections.abc import Iterable
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
+from sklearn.utils.class_weight import compute_sample_weight
 
 from nerm.bounds.guarantee import Statement
 from nerm.report.chart import distributions_svg, front_svg, render
+from nerm.report.fitting import Training
 from nerm.report.measuring import Point, groups_of
 from nerm.report.study import Study
 from nerm.tables.roles import MOST_SHOWN
@@ -75,3 +78,48 @@ def with_content(statements: Iterable[Statement]) -> tuple[list[Statement], str 
 def reference(study: Study) -> str:
     """Return the phrase for the point with which the others are compared."""
     return "as given" if study.audited else "without neutrality"
+
+
+def proof(study: Study, tol: float = 0.02) -> str:
+    """Return a paragraph about the trade-off curve on the training rows of a study.
+
+    The curve is `nerm.Problem.frontier` of the objective of the study: P is its regularised risk, C its
+    relaxed neutrality risk. Every bound is rounded to the side on which it still holds.
+    """
+    settings, training = study.settings, Training(study.task.rows(study.train), study.settings)
+    task, X, linear = training.task, training.coded[1], settings.kernel == "linear"
+    weight = compute_sample_weight(settings.class_weights(task.y), task.y)
+    kernel = None if linear else settings.kernel
+    problem = settings.objective().on(X, task.y, viewpoint=task.v, kernel=kernel, sample_weight=weight)
+    front = problem.frontier(tol)
+    half = _up(0.5 * (front.inner[0, 0] + front.inner[-1, 0]))
+    found, placed = front.find(neutrality=float(half)).objective, None
+    if study.recommended is not None and study.recommended.model is not None and linear:
+        solution = study.recommended.model.solution
+        placed = front.place((solution.coef, solution.intercept))
+    text = render(
+        "proof.txt.j2",
+        front=front,
+        task=task,
+        objective=repr(problem.objective),
+        weighted=(weight != 1).any(),
+        kind=settings.kernel,
+        half=half,
+        least=front.outer(float(half)),
+        known=found.risk + found.regularization,
+        label=placed and study.recommended and study.recommended.label,
+        placed=placed,
+        up=_up,
+        down=_down,
+    )
+    return " ".join(text.split())
+
+
+def _down(value: float) -> Decimal:
+    """Round down to four decimals."""
+    return Decimal(float(value)).quantize(Decimal("0.0001"), ROUND_FLOOR)
+
+
+def _up(value: float) -> Decimal:
+    """Round up to four decimals."""
+    return Decimal(float(value)).quantize(Decimal("0.0001"), ROUND_CEILING)

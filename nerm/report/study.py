@@ -146,12 +146,11 @@ class Study:
         `Study` defines which models collapsed.
         """
         bad = [point for point in self.points if point.collapse]
-        if not bad:
-            return None
-        now = self.points[self.chosen]
-        shown = now if now.collapse else bad[0]
+        shown = next((point for point in (self.points[self.chosen], *bad) if point.collapse), None)
         labels = ", ".join(point.label for point in bad)
-        return f"{shown.label}: {shown.collapse} Not recommended: {labels}; {ADVICE}."
+        return (
+            None if shown is None else f"{shown.label}: {shown.collapse} Not recommended: {labels}; {ADVICE}."
+        )
 
     def sentence(self) -> str:
         """Return the chosen trade-off, or how the audited scores compare with an alternative, in words."""

@@ -1,9 +1,9 @@
 # The public names of nerm.tables; nerm/tables/__init__.py loads each when it is first used.
+from . import base_models as base_models
 from . import formats as formats
 from . import reading as reading
 from . import recipe as recipe
 from . import roles as roles
-from . import saved_model as saved_model
 from . import table_model as table_model
 from . import values as values
 from .reading import TextTable as TextTable

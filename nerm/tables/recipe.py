@@ -25,10 +25,9 @@ from sklearn.preprocessing import SplineTransformer
 from nerm.chunks.pieces import ChunkRows
 from nerm.datasets.coding import Levels
 from nerm.errors import InvalidInputError
+from nerm.tables.base_models import SavedModel, Trees, with_column
 from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.roles import NUMBERS, WORDS, kind_of, values_of
-from nerm.tables.saved_model import SavedModel
-from nerm.tables.trees import Trees, with_column
 from nerm.tables.values import MISSING, ORDERS, date_orders, positive_of, written
 from nerm.typing import Array, Floats, Matrix
 

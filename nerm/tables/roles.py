@@ -132,18 +132,12 @@ class TableTask:
         return self.target.group(1) if self.numbers is None else self.target.column
 
     @property
-    def families(self) -> dict[str, dict[str, Bools]]:
-        """The groups by column of the viewpoint."""
-        found: dict[str, dict[str, Bools]] = {}
-        for name, among in self.groups.items():
-            found.setdefault(name.partition(" = ")[0], {})[name] = among
-        return found
-
-    @property
     def words(self) -> pd.DataFrame:
         """The name of each row's group, one column per column of the viewpoint."""
-        families = self.families.items()
-        return pd.DataFrame({column: np.select(list(of.values()), list(of), "") for column, of in families})
+        found = pd.DataFrame(index=range(len(self)), dtype=object)
+        for name, among in self.groups.items():
+            found.loc[among, name.partition(" = ")[0]] = name
+        return found
 
     @property
     def strata(self) -> list[Floats]:

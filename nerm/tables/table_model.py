@@ -12,10 +12,10 @@ from sklearn.utils.metaestimators import available_if
 from nerm import io as saving
 from nerm.errors import InvalidInputError
 from nerm.estimators.regressor import NeutralRegressor
+from nerm.tables.base_models import SavedModel
 from nerm.tables.reading import PART_CELLS, TextTable, table_of
 from nerm.tables.recipe import Guesses, Recipe
 from nerm.tables.roles import Role, TableTask
-from nerm.tables.saved_model import SavedModel
 from nerm.typing import Array, Floats, Matrix
 
 

@@ -40,7 +40,7 @@ def test_the_paragraph_claims_no_more_than_the_curve_proves(tmp_path, capsys):
 
 
 def test_bounds_are_rounded_to_the_side_on_which_they_hold():
-    from nerm.report.proof import _down, _up
+    from nerm.report.page import _down, _up
 
     assert (str(_down(0.51239999)), str(_up(0.51230001))) == ("0.5123", "0.5124")
     assert (str(_down(-0.00001)), str(_up(0.5))) == ("-0.0001", "0.5000")
