@@ -272,8 +272,8 @@ class _Writer:
     def _own_atom(self, atom: MarginFunction | Regularizer) -> Any:
         name = str(getattr(atom, "label", "") or vars(type(atom)).get("name") or type(atom).__name__)
         if self.own.setdefault(name, atom) != atom:
-            must = "atoms of one's own that are saved together must have names of their own"
-            raise InvalidInputError(must, f"two that are called {name!r}", "Give one of them another name")
+            must = "your own atoms in one file must have different names"
+            raise InvalidInputError(must, f"two atoms named {name!r}", "Give one of them another name")
         return {"$own": name, "size": self.size, "values": self.encode(_values(atom, self.size).tolist())}
 
     def _record(self, record: Any) -> dict[str, Any]:

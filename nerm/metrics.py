@@ -134,7 +134,7 @@ class Metric:
         return [float(np.copysign(size, signed[0]))]
 
     def allowance(self, limit: float) -> float:
-        """Return the largest distance from `best` that a limit allows; raise an error if it is no limit.
+        """Return the largest distance from `best` that a limit allows; raise an error if it is not valid.
 
         >>> METRICS["calders_verwer_score"].allowance(0.02), METRICS["selection_rate_ratio"].allowance(0.75)
         (0.02, 0.25)
@@ -290,7 +290,7 @@ def auc(y: Any, scores: Any, sample_weight: Any = None) -> float:
     f, w = _scored(scores, sample_weight, decide=False)
     labels = _labels(y, len(f))
     if min(w[labels > 0].sum(), w[labels <= 0].sum()) == 0:
-        do = "Use data where both are seen"
+        do = "Add rows of the other class"
         raise UndefinedMeasureError("AUC needs rows of both classes", "one class", do)
     values, places = np.unique(f, return_inverse=True)
     plus, minus = (np.bincount(places, w * (side * labels > 0), len(values)) for side in (1, -1))
@@ -512,7 +512,7 @@ def _in_groups(
     else:
         codes = quantile_codes(as_numbers(viewpoint, len(f)), quantiles, w)
     if codes[w > 0].max(initial=0) < 1:
-        raise UndefinedMeasureError("some rows must be of another group", "one group", "Use other rows")
+        raise UndefinedMeasureError("the rows must be of two groups or more", "one group", "Add other rows")
     return f[w > 0], codes[w > 0], w[w > 0]
 
 
@@ -561,7 +561,7 @@ def relaxed_neutrality_risk(scores: Any, viewpoint: Any, surrogate: Any, sample_
 
 @dataclass(frozen=True, eq=False)
 class Thresholds:
-    """Every threshold of some scores that gives different predictions, with what follows from each.
+    """The thresholds of given scores that give different predictions, with the measures at each.
 
     A row is predicted positive if its score exceeds the threshold. There are m thresholds, in decreasing
     order: the first predicts no row positive, the last predicts all rows positive.
@@ -707,7 +707,7 @@ def _part_of_counts(weights: str, yes: Floats, total: Floats) -> Floats:
     size = total[:, label[weights]].sum(axis=1)
     if len(size) < 2 or (size == 0).any():
         must = f"two groups must have rows for the weights {weights!r}"
-        do = "Use data where both groups are seen, or another measure"
+        do = "Add rows of the other group, or use another measure"
         raise UndefinedMeasureError(must, f"{np.count_nonzero(size)} group", do)
     rate = yes[:, :, label[weights]].sum(axis=2) / size
     return np.asarray(rate[:, 1] - rate[:, 0] if rate.shape[1] == 2 else np.ptp(rate, axis=1))

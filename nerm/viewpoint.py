@@ -102,7 +102,7 @@ class Learned:
         if len(np.unique(np.asarray(self.labels))) < 2:
             must = "the labels of a learned viewpoint must take at least two values"
             got = f"{np.asarray(self.labels).ravel()[:1].tolist()} only"
-            raise InvalidInputError(must, got, "Label rows of both kinds")
+            raise InvalidInputError(must, got, "Add rows with another label")
         return clone(self.estimator).fit(self.X, self.labels)
 
 
@@ -153,7 +153,7 @@ def positive_values(name: str, seen: Array, of: str, *, several: bool, real: boo
     if len(seen) == 1 and not several and seen.dtype.kind == "f":
         return {name: None}  # a problem takes a constant number as it is
     if len(seen) == 1:
-        do = "A constant viewpoint says nothing about neutrality: choose another, or use none"
+        do = "Every model is neutral to a constant viewpoint: choose another one, or use none"
         raise InvalidInputError(f"{of!r} must take at least two values", f"a single value, {first!r}", do)
     if len(seen) == 2:
         return {name: seen[1]}

@@ -66,7 +66,7 @@ class DCFunction(MarginFunction):
 
     def _not_convex(self, *_: Any) -> NoReturn:
         """Raise an error: a function that is not convex has no conjugate, prox or cvxpy expression."""
-        must = "a margin function must be convex to have a conjugate, a prox, an expression or an algebra"
+        must = "only a convex margin function has a conjugate, a prox and an expression, and can be combined"
         do = "Call solve(), or take the convex problem of one step: problem.convexified(coef, intercept)"
         raise UnsupportedProblemError(must, f"{self!r}, a difference of convex functions", do)
 
@@ -210,5 +210,5 @@ def _part(given: Any, name: str) -> MarginFunction:
     """Convert the convex or the subtracted part to a margin function; raise an error if it is not convex."""
     if isinstance(given, DCFunction):
         must = f"the {name} must be convex"
-        raise InvalidInputError(must, repr(given), "Pass its own parts")
+        raise InvalidInputError(must, repr(given), "Pass a convex function")
     return given if isinstance(given, MarginFunction) else margin_function(given, name=name)

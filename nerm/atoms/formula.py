@@ -169,7 +169,8 @@ def tree_of(expression: Callable[[Any], Any], argument: Any, label: str, kind: s
         _ = tree.is_convex(), tree.shape, tree.parameters()
     except Exception as error:
         must = f"'expression' of {label!r} must map a cvxpy {kind} to a cvxpy expression"
-        raise InvalidInputError(must, f"{type(error).__name__}: {error}", do) from error
+        got = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(".")
+        raise InvalidInputError(must, got, do) from error
     return tree
 
 

@@ -147,7 +147,7 @@ def roots(p: Piece, q: Piece, low: float, high: float) -> Iterable[float]:
 
 
 def _short(number: float) -> float:
-    """Replace a number by a decimal of 14 digits if both are equal up to rounding: -0.6, say."""
+    """Round a number to 14 digits if this changes it by rounding errors only."""
     short = float(f"{number:.14g}")
     return short if abs(short - number) <= ROUNDING * abs(number) else float(number)
 
@@ -298,7 +298,7 @@ class Function:
 
     @np.errstate(all="ignore")
     def jet(self, m: Floats, side: Literal["left", "right"] = "left") -> Jet:
-        """Return the jet at m; at a breakpoint that of the piece on this side of it."""
+        """Return the jet at m; at a breakpoint, the jet of the piece on this side."""
         if len(self.pieces) == 1:
             return self.pieces[0].jet(m)
         place = _place(self.breaks, m, side)

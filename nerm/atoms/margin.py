@@ -169,7 +169,7 @@ class MarginFunction(ABC):
 
     @property
     def by_hand(self) -> bool:
-        """Whether a class of one's own defines its value or its conjugate itself."""
+        """Whether a user's class defines its value or its conjugate by hand."""
         own = type(self)
         derived = own.value is MarginFunction.value and own.conjugate is MarginFunction.conjugate
         return not (self.built_in or derived)

@@ -107,7 +107,7 @@ class Regularizer(Term):
     tex: ClassVar[str] = r"\Omega(w)"
 
     def structure(self, d: int) -> Structure | None:
-        """Return Omega of d coefficients as squares and norms, or None if it is no such sum."""
+        """Return Omega of d coefficients as squares and norms, or None if it is not such a sum."""
         return None
 
     def expression(self, w: Any) -> Any:

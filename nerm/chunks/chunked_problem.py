@@ -342,7 +342,7 @@ def bind_chunks(
         chunks = chunks.with_real_y()
     coding = chunks.coding(groups=groups)
     if not coding.groups and any(isinstance(t.term, Neutrality) for t in objective.terms):
-        must = "chunks must bring a viewpoint when the objective has a neutrality term"
+        must = "chunks must contain a viewpoint if the objective has a neutrality term"
         raise InvalidInputError(must, "none", "Yield (X, y, viewpoint), or drop the term")
     rows, terms = coding.coded(chunks.census.sample), Terms(objective, coding, weighted, class_weight)
     pairs = {}
@@ -397,7 +397,7 @@ def neutralize(
         must = "a measure on chunks must be one of nerm.metrics"
         raise InvalidInputError(must, repr(target.metric.name), "Use one of its names")
     if not problem.sample.viewpoints:
-        raise InvalidInputError("chunks must bring a viewpoint", "none", "Yield (X, y, viewpoint)")
+        raise InvalidInputError("chunks must contain a viewpoint", "none", "Yield (X, y, viewpoint)")
     small = replace(problem.sample, divisor=float(problem.sample.n))
     rough = search_for(small, replace(target, tol=target.rough_tol))
     with suppress(NotNeutralError):  # the search on all rows will fail too

@@ -183,7 +183,7 @@ def saved_state(path: Any, mark: str) -> Progress | None:
     """
     if path is None or not Path(path).exists():
         return None
-    must, do = "a checkpoint must be of the same objective and chunks", "Remove the file to start anew"
+    must, do = "a checkpoint must be of the same objective and chunks", "Remove the file to start again"
     try:
         with open(path, "rb") as stream, np.load(stream, allow_pickle=False) as file:
             parts = {name: file[name] if np.ndim(file[name]) else file[name].item() for name in file.files}

@@ -215,8 +215,8 @@ def as_chunks(X: Any, y: Any = None, viewpoint: Any = None, sample_weight: Any =
     if not isinstance(X, Chunks):
         return Chunks({"X": X, **given})
     if given:
-        must = "chunks must bring y, viewpoint and sample_weight themselves"
-        raise InvalidInputError(must, f"{next(iter(given))!r} beside chunks", "Leave it out")
+        must = "chunks must contain y, viewpoint and sample_weight"
+        raise InvalidInputError(must, f"{next(iter(given))!r} as an argument too", "Leave it out")
     return X
 
 

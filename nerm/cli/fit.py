@@ -27,27 +27,27 @@ table_argument = click.argument("data", metavar="DATA.csv")
 @command
 @all_of(table_argument, shared.fit_options, option("out", "Write the model here.", metavar="MODEL.nerm"))
 @option("head", "Fit a last layer on the score of this scikit-learn model.", metavar="MODEL.skops")
-@option("unseen", "With --head: the model was fitted on other rows; keep it.", is_flag=True)
+@option("unseen", "With --head: the model was fitted on other rows; keep it unchanged.", is_flag=True)
 @shared.trust_option
-@option("bounds", "Show what is guaranteed beyond these rows.", is_flag=True)
+@option("bounds", "Show bounds for new rows.", is_flag=True)
 @all_of(shared.report_option, shared.task_option, shared.study_options)
 def fit(
     console: Console, data: str, out: str | None, bounds: bool, report: str | None, **options: Any
 ) -> int:
     """Fit a neutral classifier to a table.
 
-    The model is the best one found whose measure is within --limit: by default, positive rates that differ by
-    at most 0.02. Where only a constant model is within it, the command says so and exits with 5. Numbers
-    are scaled, words coded as 0/1 columns, missing values kept as a value of their own; notes on standard
-    error tell it. The viewpoint is not an input unless you ask. A quarter of the rows is held out to
-    measure; the saved model is the one that was measured, and the one that --report shows among other levels.
+    Searches the most accurate model whose measure is within --limit: by default, positive rates that differ
+    by at most 0.02. If only constant models are within it, the command says so and exits with 5. Numbers are
+    scaled, words are coded as 0/1 columns, and missing values are a value of their own; notes on standard
+    error name them. The viewpoint is not an input, unless --keep-viewpoint is given. A quarter of the rows is
+    held out; the saved model is the one that was measured on them.
 
-    With --features splines numbers enter as curves; with trees the score of boosted trees is a further
-    column. With --head it is the score of your own classifier, saved with skops; it is fitted again on the
-    rows that are not held out, unless they are --unseen. The optimum of the last layer is certified, the
-    base model is not.
+    With --features splines each number has a curve; with trees the score of boosted trees is one more column.
+    With --head this column is the score of your own classifier, saved with skops. It is fitted again on the
+    rows that are not held out, unless --unseen is given. The last layer is certified to be optimal, the base
+    model is not.
 
-    A target of many numbers makes it a regression, which --task can state: the limit is then on the
+    If the target has many numbers, the model is a regression (--task decides). The limit is then on the
     difference of the mean predictions, in units of the target.
 
     Examples
@@ -113,13 +113,13 @@ def bound(console: Console, data: str, **options: Any) -> int:
 @all_of(table_argument, shared.role_options)
 @numbers_option("limits", f"Limits, separated by commas.  [default: {','.join(map(str, LIMITS))}]")
 @shared.measure_option
-@numbers_option("etas", "In place of limits: neutrality weights, separated by commas.")
-@option("methods", "all: with every published method.", type=click.Choice(["few", "all"]), default="few")
-@option("budget", "AUC the choice may cost.", type=click.FloatRange(0), default=0.03)
+@numbers_option("etas", "Neutrality weights instead of limits, separated by commas.")
+@option("methods", "all: also every published method.", type=click.Choice(["few", "all"]), default="few")
+@option("budget", "Largest loss of AUC of the recommended model.", type=click.FloatRange(0), default=0.03)
 @option("figure", "Write the figure here.", metavar="FILE.svg")
 @option("save", "Write the recommended model here.", metavar="MODEL.nerm")
-@option("proof", "Say what is proved about every model of this kind.", is_flag=True)
-@option("compare-features", "What linear, splines and trees cost at the choice.", is_flag=True)
+@option("proof", "Add bounds that are proved for every model of this kind.", is_flag=True)
+@option("compare-features", "Compare linear, splines and trees at the recommended limit.", is_flag=True)
 @all_of(shared.report_option, shared.task_option, shared.study_options)
 def tradeoff(
     console: Console,
@@ -130,13 +130,13 @@ def tradeoff(
     report: str | None,
     **options: Any,
 ) -> int:
-    """Show the front between quality and neutrality.
+    """Show the trade-off between quality and neutrality.
 
-    Fits a model within every limit, measures on rows it has not seen, and recommends the tightest limit whose
-    AUC there is within the budget of the plain model's; never a model that is nearly constant. Plain
-    logistic regression and one threshold per group stand beside it, and with --methods all every published
-    method. Prints the `nerm fit` command of the choice. --save writes a model within a limit, or nothing
-    and exits with 5.
+    Fits one model per limit, measures each on rows that it has not seen, and recommends the tightest limit
+    whose AUC is within the budget of the plain model. Models that are nearly constant are never recommended.
+    For comparison it shows logistic regression and one threshold per group, and with --methods all every
+    published method. Prints the `nerm fit` command of the recommended model. --save writes this model; if no
+    limit is met, it writes nothing and exits with 5.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def tradeoff(
 
 
 def _features_compared(study: nerm.report.Study, progress: Callable[[str], None]) -> Iterator[str]:
-    """Yield one sentence per kind of features: what it reaches at the chosen level, and its time."""
+    """Yield one sentence per kind of features: its measures at the chosen limit, and its time."""
     level, aim = cast(Any, study.points[study.chosen].model).level, study.settings.aim
     for features in shared.FEATURES.choices:
         progress(f"--features {features}, {level.label}")
@@ -193,7 +193,7 @@ def _features_compared(study: nerm.report.Study, progress: Callable[[str], None]
 
 
 @command
-@option("folder", "Where table, figure and report go.", default=".", metavar="FOLDER")
+@option("folder", "Folder for table, figure and report.", default=".", metavar="FOLDER")
 @all_of(shared.seed_option, common)
 def demo(console: Console, folder: str, seed: int) -> int:
     """See it work on real data: table, figure, report.

@@ -111,7 +111,7 @@ def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float) -> 
 OF_DECISIONS = {"measure", "eta", "etas", "surrogate", "weights", "class_weight", "methods", "nearest"}
 OF_DECISIONS |= {"bounds", "proof", "delta", "prediction", "model", "threshold", "head", "compare_features"}
 SHARES = (0.5, 0.2, 0.1)  # limits of a regression, in standard deviations of the target
-LIMIT_HELP = f"How large the measure may be on the training rows.  [default: {COMMAND_LINE.limit:g}]"
+LIMIT_HELP = f"Largest value of the measure on the training rows.  [default: {COMMAND_LINE.limit:g}]"
 PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
 MEASURE = Registered(lambda: list(measure_options()))
 WEIGHTS = Registered(lambda: sorted(nerm.weights.NAMES))
@@ -121,14 +121,14 @@ CLASS_WEIGHTS = click.Choice(["root", "balanced", "none"])
 seed_option = option("seed", "Seed of every random choice.", type=click.IntRange(0), default=0)
 task_option = option(
     "task",
-    "A target of many numbers is a regression.",
+    "auto: a target of more than 12 numbers is a regression.",
     type=click.Choice(["auto", "classification", "regression"]),
     default="auto",
 )
 report_option = option("report", "Write the report: one page, no network needed.", metavar="FILE.html")
 delta_option = option("delta", "Probability with which a bound may fail.", type=PROBABILITY)
-leave_out_option = option("leave-out", "Do not learn from it. Repeatable.", multiple=True, metavar="COLUMN")
-measure_option = option("measure", "What is limited: positive rates, …", type=MEASURE, default="parity")
+leave_out_option = option("leave-out", "Do not use this column. Repeatable.", multiple=True, metavar="COLUMN")
+measure_option = option("measure", "The limited measure: positive rates, …", type=MEASURE, default="parity")
 
 table_options = all_of(
     option("separator", "comma, semicolon, tab, space or a character. Default: guessed."),
@@ -136,21 +136,21 @@ table_options = all_of(
     option("no-header", "The first line is data; columns are called c1, c2, …", is_flag=True),
     option("skip-lines", "Lines to leave out at the top.", type=click.IntRange(0), default=0),
     option("skip-bad-rows", "Leave out rows with a wrong number of fields.", is_flag=True),
-    option("encoding", "Of text that is no UTF-8: cp1252 (Windows), latin-1, …", metavar="NAME"),
-    option("decimal", "Default: guessed by column.", type=click.Choice(["comma", "point"])),
-    option("sheet", "Of an Excel file. Default: the first.", metavar="NAME"),
-    option("missing", "A further word for 'missing'. Repeatable.", multiple=True, metavar="TEXT"),
-    option("exact", "Yes and yes are two values. Default: one, and a note.", is_flag=True),
+    option("encoding", "Encoding of text that is not UTF-8: cp1252 (Windows), latin-1, …", metavar="NAME"),
+    option("decimal", "Decimal mark. Default: guessed per column.", type=click.Choice(["comma", "point"])),
+    option("sheet", "Sheet of an Excel file. Default: the first.", metavar="NAME"),
+    option("missing", "Another word that means missing. Repeatable.", multiple=True, metavar="TEXT"),
+    option("exact", "Read Yes and yes as two values. Default: as one, with a note.", is_flag=True),
 )
 
 role_options = all_of(
-    option("target", "What to predict: a column of two values.", required=True, metavar="COLUMN"),
-    option("viewpoint", "What not to follow: groups, also sex,race.", required=True, metavar="COLUMN"),
-    option("intersect", "Every combination of several viewpoints is a group.", is_flag=True),
-    option("favoured", "The group set against the rest. Default: each against the rest.", metavar="VALUE"),
-    option("positive", "The target's value to predict. Default: yes of yes/no.", metavar="VALUE"),
-    option("same", "Male=M reads a role's value as another. Repeatable.", multiple=True, metavar="TEXT"),
-    numbers_option("bins", "Cut a viewpoint of numbers into groups at these."),
+    option("target", "Column to predict: two values, or numbers.", required=True, metavar="COLUMN"),
+    option("viewpoint", "Groups not to follow; several: sex,race.", required=True, metavar="COLUMN"),
+    option("intersect", "Use every combination of several viewpoints as a group.", is_flag=True),
+    option("favoured", "The group to compare with the rest. Default: each group.", metavar="VALUE"),
+    option("positive", "The target's positive value. Default: yes of yes/no, or last.", metavar="VALUE"),
+    option("same", "Male=M reads the value Male as M. Repeatable.", multiple=True, metavar="TEXT"),
+    numbers_option("bins", "Cut a viewpoint of numbers into groups at these numbers."),
 )
 
 fit_options = all_of(
@@ -158,29 +158,29 @@ fit_options = all_of(
     option("limit", LIMIT_HELP, type=click.FloatRange(0), default=None),
     measure_option,
     option("confidence", "The limit must hold on new rows with this probability.", type=PROBABILITY),
-    option("nearest", "If no usable model is within the limit, give the nearest.", is_flag=True),
-    option("eta", "In place of a limit: the weight of neutrality.", type=click.FloatRange(0), default=None),
-    option("test", "Share to hold out.", type=click.FloatRange(0, 0.9), default=0.25),
+    option("nearest", "If no usable model is within the limit, return the nearest one.", is_flag=True),
+    option("eta", "Weight of neutrality, instead of a limit.", type=click.FloatRange(0), default=None),
+    option("test", "Share of the rows to hold out.", type=click.FloatRange(0, 0.9), default=0.25),
     delta_option,
 )
 
 study_options = all_of(
     option("lam", "Weight of the regularizer (mean form).", type=click.FloatRange(0)),
     option(
-        "loss", "Also logistic, squared-hinge, ….  [default: hinge; of numbers squared-error]", default=None
+        "loss", "Loss: logistic, squared-hinge, …  [default: hinge; regression: squared-error]", default=None
     ),
     option("surrogate", "Surrogate of the neutrality term: hinge, logistic, ramp, ramp(2), …"),
-    option("regularizer", "Also l1, elastic-net, …"),
-    option("kernel", "Also rbf, poly."),
-    option("features", "Also curves of numbers, or a score of trees.", type=FEATURES, default="linear"),
-    option("weights", "Of the neutrality term, with --eta.", type=WEIGHTS),
-    option("class-weight", "balanced: classes count the same; root: its square roots.", type=CLASS_WEIGHTS),
-    option("solver", "See: nerm solvers."),
+    option("regularizer", "Regularizer: squared-l2, l1, elastic-net, …"),
+    option("kernel", "Kernel: linear, rbf or poly."),
+    option("features", "splines add curves of numbers, trees a score.", type=FEATURES, default="linear"),
+    option("weights", "Weights of the neutrality term, with --eta.", type=WEIGHTS),
+    option("class-weight", "balanced: equal classes; root: its square root.", type=CLASS_WEIGHTS),
+    option("solver", "Solver; nerm solvers lists them."),
     option("tol", "Relative duality gap to certify.", type=click.FloatRange(0, min_open=True)),
     option("keep-viewpoint", "Use the viewpoint column as an input too.", is_flag=True),
     leave_out_option,
-    option("nominal", "Take numbers as words (codes). Repeatable.", multiple=True, metavar="COLUMN"),
-    option("numeric", "Keep integers like row numbers. Repeatable.", multiple=True, metavar="COLUMN"),
+    option("nominal", "Read numbers as categories. Repeatable.", multiple=True, metavar="COLUMN"),
+    option("numeric", "Keep this column of row numbers. Repeatable.", multiple=True, metavar="COLUMN"),
     table_options,
     seed_option,
     common,

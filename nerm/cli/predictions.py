@@ -25,16 +25,16 @@ WRITTEN = ("row", "score", "prediction")
 @click.argument("model", metavar="MODEL.nerm")
 @click.argument("data", metavar="DATA.csv")
 @option("out", "Write the predictions here instead of to standard output.", metavar="FILE.csv")
-@option("keep", "Columns to repeat, separated by commas, or 'all'.", default=None, metavar="NAMES")
+@option("keep", "Columns to copy, separated by commas, or 'all'.", default=None, metavar="NAMES")
 @option("safe-cells", "Put ' before words that a spreadsheet would run as formulas.", is_flag=True)
 @shared.trust_option
 @all_of(table_options, common)
 def predict(console: Console, model: str, data: str, out: str | None, **options: Any) -> None:
     """Score new rows with a saved model.
 
-    Writes CSV with the columns row, score and prediction, one line per row of the data; row is its place in
-    the file, counted from 1. A prediction is the target's positive value iff the score is above 0. The data
-    are read in parts: a long file needs no more memory than a short one.
+    Writes CSV with the columns row, score and prediction, one line per row of the data; row is the number of
+    the row in the file, from 1. The prediction is the target's positive value if the score is above 0, else
+    the negative one. The data are read in parts, so a long file needs no more memory than a short one.
 
     Examples
     --------
@@ -99,21 +99,21 @@ def _part(table: nerm.tables.TextTable, scores: Any, labels: Any, keep: str | No
 @command
 @click.argument("data", metavar="PREDICTIONS.csv")
 @shared.role_options
-@option("score", "Column of real scores.", metavar="COLUMN")
+@option("score", "Column of scores.", metavar="COLUMN")
 @option("prediction", "Column of decisions, in the words of the target.", metavar="COLUMN")
 @option("model", "A fitted scikit-learn classifier or pipeline, saved with skops.", metavar="FILE.skops")
 @shared.trust_option
-@option("threshold", "A score above it is a positive decision.  [default: 0]", type=float, default=None)
+@option("threshold", "Scores above it are positive decisions.  [default: 0]", type=float, default=None)
 @all_of(shared.leave_out_option, shared.report_option, shared.task_option, shared.delta_option)
 @shared.seed_option
 @all_of(table_options, common)
 def audit(console: Console, data: str, report: str | None, **options: Any) -> int:
     """Report on the neutrality of given predictions.
 
-    Needs a file with the true target, the viewpoint, and a score or a decision per row, or a saved
-    scikit-learn model of its columns. With --report, a page shows what group thresholds and, where the file
-    has other columns, neutral models reach on the same rows. The bounds hold if the rows are independent and
-    were not used to make or to choose the predictor.
+    The file must have the true target, the viewpoint, and a score or a decision per row. Instead of scores,
+    a saved scikit-learn model of its columns can be given. With --report, a page compares group thresholds
+    and, if the file has other columns, neutral models on these rows. The bounds hold if the rows are
+    independent and were not used to make or to choose the predictor.
 
     Examples
     --------

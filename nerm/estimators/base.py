@@ -291,7 +291,7 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         if is_lazy(X):
             if on_scores or self.quantiles is not None:
                 got = f"measure={self.measure!r}, quantiles={self.quantiles!r}"
-                raise InvalidInputError("chunks have no limit on scores", got, "Use rows in memory")
+                raise InvalidInputError("a limit on scores needs rows in memory", got, "Do not use chunks")
             self._fit_chunks(as_chunks(X, y, viewpoint, sample_weight), target)
         else:
             self._fit_rows(as_pandas(X), y, viewpoint, sample_weight, target)
@@ -340,8 +340,8 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         self.classes_ = np.unique(labels[places])
         if len(self.classes_) < 2:
             must = "'y' must hold at least two classes"
-            got = f"one class only among the rows of positive weight: {self.classes_.tolist()[0]!r}"
-            raise InvalidInputError(must, got, "Use data where another class is seen too")
+            got = f"one class among the rows with positive weight: {self.classes_.tolist()[0]!r}"
+            raise InvalidInputError(must, got, "Add rows of another class")
         codes = np.searchsorted(self.classes_, labels)
         rows = TrainingRows(matrix, codes, terms, s, s, self._pairwise()).at(places)
         learned = rows_to_learn_from(rows, target)  # class weights and kernel width exclude the hold-out

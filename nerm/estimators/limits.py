@@ -112,7 +112,7 @@ def rows_to_learn_from(rows: TrainingRows, target: Target | None) -> Ints:
         return np.arange(len(rows.codes))
     learned = np.flatnonzero(~held_out(rows, target))
     if len(np.unique(rows.codes[learned])) < len(np.unique(rows.codes)):
-        failed = "Every class must have rows to learn from beside those that are held out"
+        failed = "Every class must have rows that are not held out"
         raise NoPromiseError(failed, "All rows of one class are held out", [("rows", "use more")])
     return learned
 
@@ -144,7 +144,7 @@ def neutralized(
         must = "'viewpoint' must be given when a limit is"
         raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
     if target.metric.is_custom and np.ptp(rows.sample_weight) > 0:
-        must = "a measure of one's own must count rows the same"
+        must = "with a measure of your own all rows must have equal weight"
         do = "Name a measure of nerm.metrics, or leave the weights out"
         raise InvalidInputError(must, "sample weights that differ", do)
     if target.confidence is None:
@@ -218,7 +218,7 @@ def held_out(rows: TrainingRows, target: Target) -> Bools:
     The hold-out is stratified by the conditions of the measure (see the docstring of this module).
     """
     if np.ptp(rows.sample_weight) > 0:
-        must = "a promise must rest on rows that count the same"
+        must = "a promise needs rows of equal weight"
         raise InvalidInputError(must, "sample weights that differ", "Leave them out")
     strata, asked = [np.zeros(len(rows.codes))], [metric for metric, _ in target.statements]
     given_groups = all(metric.weights and "uniform" not in metric.weights for metric in asked)
@@ -266,8 +266,8 @@ class HeldOut:
             cells = np.unique(signs, axis=0, return_inverse=True)[1].ravel()
         shares = np.bincount(cells) / len(cells)
         if len(np.unique(cells[places])) < len(shares):
-            failed = "Every combination of the groups must have rows that are held out"
-            raise NoPromiseError(failed, "Some has none", [("rows", "use more"), ("shift", "leave out")])
+            failed = "Every combination of the groups must have held-out rows"
+            raise NoPromiseError(failed, "One has none", [("rows", "use more"), ("shift", "leave out")])
         groups = tuple(one.at(places) for one in target_groups(rows.viewpoints, target))
         spread = np.clip(shares - target.shift, 0, 1), np.clip(shares + target.shift, 0, 1)
         return cls(rows.at(places, against=learned), groups, cells[places], *spread)
@@ -318,7 +318,7 @@ class HeldOut:
             cells = [of if labels is None else of & labels for of in members]
             missing = [name for name, cell in zip(groups.names, cells, strict=True) if not cell.any()]
             if missing or len(cells) < 2:
-                failed = "Among the rows that are held out some row must have viewpoint and label"
+                failed = "Every group must have held-out rows with the label of the measure"
                 advice = [("rows", "use more"), ("confidence", "leave out")]
                 raise NoPromiseError(failed, f"None is in {', '.join(missing) or 'another group'}", advice)
             highs = [self.upper(positive, of, delta / 2, labels) for of in members]

@@ -136,9 +136,9 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         check_known(self.measure, "'measure'", SCORE_METRICS)
         unproved = self.limit is None or self.measure == "correlation" or self.quantiles is not None
         if self.confidence is not None and unproved:
-            must = "a promise needs a limit on mean_difference or ks_distance of given groups"
+            must = "a promise needs a limit on the mean_difference or ks_distance of groups"
             got = f"limit={self.limit!r}, measure={self.measure!r}, quantiles={self.quantiles!r}"
-            raise InvalidInputError(must, got, "Set these, or leave confidence out")
+            raise InvalidInputError(must, got, "Limit one of these, or leave confidence out")
         self._forget()
         X = as_pandas(X)
         self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
@@ -183,7 +183,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         """Return the first solution whose measure on new rows is proved to be within the limit."""
         held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
         if np.ptp(rows.sample_weight) > 0:
-            must = "a promise must rest on rows that count the same"
+            must = "a promise needs rows of equal weight"
             raise InvalidInputError(must, "sample weights that differ", "Leave them out")
         learning = rows.at(learned)
         ends = float(learning.codes.min()), float(learning.codes.max())
@@ -212,5 +212,5 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         failed = (
             f"No model has |{self.measure}| <= {limit:g} on new rows with probability {self.confidence:g}"
         )
-        best = f"The best bound is {closest:.4f}, of which {width:.4f} is for {len(held.codes)} rows held out"
+        best = f"The smallest bound is {closest:.4f}, of it {width:.4f} for chance in {len(held.codes)} rows"
         raise NoPromiseError(failed, best, [("limit", "raise"), ("rows", "use many more")])

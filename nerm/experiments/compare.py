@@ -453,7 +453,7 @@ def figure(table: Any, tol: float, axes: Any = None) -> Any:
     own = ran[ran["tol"] == tol]
     if own.empty:
         there = ", ".join(f"{t:g}" for t in sorted(set(table["tol"])))
-        raise InvalidInputError(f"'tol' must be one of the table's: {there}", f"{tol:g}", "Use one of them")
+        raise InvalidInputError(f"'tol' must be one in the table: {there}", f"{tol:g}", "Use one of them")
     solved = own[own["solved"]]
     if solved.empty:
         raise InvalidInputError("'table' must have a solved run", "none", "Look at its column 'reason'")

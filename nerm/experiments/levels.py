@@ -327,7 +327,7 @@ def levels(
         if ONLY.get(method.name, name) == name:
             chosen.append(({"measure": name}, method))
     if not chosen:
-        must = f"'methods' must name one that knows one of 'measures', {names}"
+        must = f"one of 'methods' must support one of 'measures', {names}"
         raise InvalidInputError(must, repr(methods), f"Give measures={list(MEASURES)}")
     settings = {"experiment": "levels", "measures": names, "limits": grid}
     return cross_validate(chosen, settings, "limit", datasets=datasets, **options)

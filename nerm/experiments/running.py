@@ -247,7 +247,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         except (ValueError, KeyError, TypeError):
             must = f"the file '{where}' must be a results file of nerm"
             got = f"a first line that begins with {first.strip()[:30]!r}"
-            raise InvalidInputError(must, got, "Give another file name: this one is left as it is") from None
+            raise InvalidInputError(must, got, "Choose another file name; this file is not changed") from None
         return _parsed(file.read()), settings
 
 
@@ -258,9 +258,9 @@ def _resumed(path: Path, settings: Mapping[str, Any], names: Sequence[str]) -> d
         if theirs.get(name) != ours:
             setting = name.replace("_", " ")
             shown = [textwrap.shorten(str(value), 60, placeholder="…") for value in (ours, theirs.get(name))]
-            must = f"the results file '{path}' must be one of {setting} {shown[0]}"
-            got = f"one of {setting} {shown[1]}"
-            raise InvalidInputError(must, got, "Give another file name: this one is left as it is")
+            must = f"the results file '{path}' must be of this experiment, with {setting} {shown[0]}"
+            got = f"{setting} {shown[1]}"
+            raise InvalidInputError(must, got, "Choose another file name; this file is not changed")
     return {_key(row, names): row for row in table.to_dict("records")}
 
 

@@ -239,7 +239,7 @@ class Objective(Algebra):
         kinds = {t.term.loss.of_residual for t in self.terms if isinstance(t.term, Risk)}
         if len(kinds) > 1:
             must = "a risk of residuals cannot be added to a risk of margins"
-            raise InvalidInputError(must, repr(self), "Keep those for a real y, or those for two classes")
+            raise InvalidInputError(must, repr(self), "Use risks of one kind")
         return True in kinds
 
     def with_total(self, kind: str, total: float) -> Objective:

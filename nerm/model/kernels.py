@@ -133,7 +133,7 @@ class _WithGamma(_Pairwise):
     def parameters(self) -> dict[str, float]:
         """Return the parameters as a dict of numbers; raise an error if gamma is still "scale" or "auto"."""
         if isinstance(self.gamma, str):
-            must = f'gamma="{self.gamma}" must meet data before use'
+            must = f'gamma="{self.gamma}" must be computed from data before use'
             raise InvalidInputError(must, "no data", "Call kernel.fitted(X) first")
         return super().parameters()
 

@@ -342,7 +342,7 @@ class Frontier:
         limit = as_finite(neutrality, "neutrality")
         c, p = self.inner.T
         if limit < c[0]:
-            must = f"'neutrality' must be at least {c[0]:.10g}, the smallest value of a solve"
+            must = f"'neutrality' must be at least {c[0]:.10g}, the smallest neutrality of a solution"
             do = "No hypothesis has less" if limit < self.floor else "Pass a larger eta_range to frontier()"
             raise InvalidInputError(must, f"{limit:.10g}", do)
         if limit >= self.points[0, 0] and self._vertices[-1] == 0:

@@ -114,8 +114,8 @@ def _start(process: Any) -> None:
             process.start()
     except (AttributeError, TypeError, pickle.PicklingError) as error:
         must = (
-            "'time_limit' with a solver that does not check the time must be given solver, atoms and options "
-            "that pickle"
+            "with 'time_limit', a solver that does not check the time, its atoms and its options must be "
+            "picklable"
         )
         raise InvalidInputError(must, str(error), "Define them in a module, or use another solver") from error
 

@@ -128,7 +128,7 @@ class TableTask:
 
     @property
     def asked(self) -> str:
-        """The positive decision, such as "income = high"; the column of a target of numbers."""
+        """The positive decision, such as "income = high"; for a regression, the target column."""
         return self.target.group(1) if self.numbers is None else self.target.column
 
     @property
@@ -237,8 +237,8 @@ def make_task(
         notes.append(f"{role.group(1)} counts as positive, the last in order; {takes}")
     y, v = role.signs(values[target]), next(iter(terms.values()))
     if any(abs((y * sides).mean()) == 1 for sides in terms.values()):
-        must = "the target must not be the viewpoint in other words"
-        do = "Nothing can be learned that is neutral to it: use another viewpoint or target"
+        must = "target and viewpoint must not divide the rows into the same groups"
+        do = "No model can predict one and not follow the other: use another viewpoint or target"
         raise InvalidInputError(must, f"{target!r} and {view.column!r} with the same two groups of rows", do)
     out = {target, *leave_out} | (set() if keep_viewpoint else set(views))
     inputs = tuple(name for name in table.names if name not in out)

@@ -93,7 +93,7 @@ class TableModel:
         return np.concatenate(parts), guessed
 
     def labels(self, scores: Floats) -> Array:
-        """Return the target's positive value for each score above 0 and the negative one else, (n,).
+        """Return the target's positive value for scores above 0, else the negative one, (n,).
 
         For a regression these are the scores.
         """

@@ -72,7 +72,7 @@ def counted(counts: Mapping[str, int], most: int = 5) -> str:
 
 
 def doubtful(name: str, counts: Mapping[str, int], few: int) -> Iterator[str]:
-    """Yield notes on values of a column that may mean the same or nothing: M and Male, a misspelling, a dash.
+    """Yield notes on values that may be equal (M and Male, a misspelling) or missing (a dash).
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def written(unknown: Array) -> str:
 
 
 def positive_of(first: str, second: str) -> str | None:
-    """Return the positive one of two values, or None if they are no known pair such as yes/no.
+    """Return the positive one of two values, or None if they are not a known pair such as yes/no.
 
     >>> positive_of("nein", "Ja"), positive_of("0.0", "1.0"), positive_of("a", "b")
     ('Ja', '1.0', None)

@@ -136,7 +136,7 @@ def test_a_loss_must_be_bounded_below():
     with pytest.raises(nerm.InvalidInputError, match="a loss must be bounded below"):
         nerm.Risk(unbounded)
     assert nerm.Neutrality(unbounded).side == "both"
-    with pytest.raises(nerm.UnsupportedProblemError, match="an algebra"):
+    with pytest.raises(nerm.UnsupportedProblemError, match="can be combined"):
         nerm.Ramp() + nerm.Ramp()
 
 

@@ -357,7 +357,7 @@ def test_bad_chunks():
     )
     refused("chunk 0 must be", lambda: [X])
     refused("must have at least one row", lambda: [])
-    refused("must bring a viewpoint", lambda: [(X, y)])
+    refused("must contain a viewpoint", lambda: [(X, y)])
     refused("must fit into", (X, y, v), memory=100)
     refused("'memory' must be", (X, y, v), memory=-1)
     refused("'source' must be", 3)
@@ -368,7 +368,7 @@ def test_bad_chunks():
     refused("'viewpoint' must have one entry for each of the 200 rows", (X, y, v[:3]))
     with pytest.raises(nerm.InvalidInputError, match="must be linear"):
         OBJECTIVES["hinge"].on(nerm.Chunks((X, y, v)), kernel="rbf")
-    with pytest.raises(nerm.InvalidInputError, match="must bring y"):
+    with pytest.raises(nerm.InvalidInputError, match="must contain y"):
         OBJECTIVES["hinge"].on(nerm.Chunks((X, y, v)), y)
 
 

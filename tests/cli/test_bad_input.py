@@ -153,7 +153,9 @@ def test_garbage_values(nerm, tmp_path):
 @pytest.mark.parametrize("words", [("m", "f"), ("f", "m")])
 def test_a_target_equal_to_the_viewpoint(nerm, words, tmp_path):
     rows = [{**row, "income": words[row["sex"] == "male"]} for row in census()]
-    refused(nerm("fit", write(tmp_path, as_csv(rows)), *ROLES), "must not be the viewpoint in other words")
+    refused(
+        nerm("fit", write(tmp_path, as_csv(rows)), *ROLES), "must not divide the rows into the same groups"
+    )
     refused(
         nerm("fit", write(tmp_path, as_csv(rows)), "--target", "sex", "--viewpoint", "sex"), "two columns"
     )

@@ -55,7 +55,7 @@ CASES = [
     ),
     (
         lambda: fit(viewpoint=np.ones(20)),
-        "'viewpoint' must take at least two values. Got a single value, 1.0. A constant viewpoint says nothing",
+        "'viewpoint' must take at least two values. Got a single value, 1.0. Every model is neutral to a constant",
     ),
     (
         lambda: fit(viewpoint=["m"] * 20),
@@ -135,10 +135,10 @@ CASES = [
         lambda: fit(viewpoint=lambda X: X),
         "'viewpoint(X)' must have one entry for each of the 20 rows. Got shape (20, 4).",
     ),
-    (lambda: fit(y=np.ones(20)), "'y' must hold at least two classes. Got one class only"),
+    (lambda: fit(y=np.ones(20)), "'y' must hold at least two classes. Got one class among"),
     (
         lambda: fit(sample_weight=(Y > 0).astype(float)),
-        "'y' must hold at least two classes. Got one class only among the rows of positive weight: 1.0.",
+        "'y' must hold at least two classes. Got one class among the rows with positive weight: 1.0.",
     ),
     (
         lambda: fit(sample_weight=-np.ones(20)),
@@ -250,7 +250,7 @@ def test_a_failed_fit_changes_nothing():
 
 def test_one_class_of_any_type():
     for labels in (pd.Series(["a"] * 20), ["a"] * 20, pd.Series(["a"] * 20, dtype="category")):
-        with pytest.raises(nerm.NermError, match="among the rows of positive weight: 'a'"):
+        with pytest.raises(nerm.NermError, match="among the rows with positive weight: 'a'"):
             fit(y=labels)
 
 

@@ -348,7 +348,7 @@ def test_more_that_cannot_be():
     X, y, v = data(n=80)
     with pytest.raises(InvalidInputError, match="'viewpoint' must be given when a limit is"):
         nerm.NeutralSVC(limit=0.1).fit(X, y)
-    with pytest.raises(InvalidInputError, match="a promise must rest on rows that count the same"):
+    with pytest.raises(InvalidInputError, match="a promise needs rows of equal weight"):
         nerm.NeutralSVC(limit=0.5, confidence=0.9).fit(X, y, viewpoint=v, sample_weight=np.arange(1, 81))
     with pytest.raises(InvalidInputError, match="a promise must be about a measure that has a bound"):
         nerm.NeutralSVC(limit=0.5, confidence=0.9, measure="normalized_prejudice_index").fit(
@@ -370,7 +370,7 @@ def test_no_candidate_knows_the_rows_held_out():
 def test_a_measure_of_ones_own_knows_no_weights():
     X, y, v = data(n=80)
     model = nerm.NeutralSVC(limit=0.1, measure=lambda y, scores, viewpoint: difference(scores, viewpoint))
-    with pytest.raises(InvalidInputError, match="a measure of one's own must count rows the same"):
+    with pytest.raises(InvalidInputError, match="with a measure of your own all rows must have equal weight"):
         model.fit(X, y, viewpoint=v, sample_weight=np.arange(1, 81))
 
 
@@ -442,9 +442,7 @@ def test_guarantees_about_one_side_and_about_a_plain_model_say_what_they_are():
 def test_a_hold_out_without_a_group():
     X, y, v = data(n=200)
     v = np.where(np.arange(200) == 7, 1, -1)
-    with pytest.raises(
-        nerm.NoPromiseError, match="Among the rows that are held out some row must have viewpoint"
-    ):
+    with pytest.raises(nerm.NoPromiseError, match="Every group must have held-out rows with the label"):
         nerm.NeutralSVC(limit=0.9, confidence=0.5).fit(X, y, viewpoint=v)
 
 

@@ -76,7 +76,7 @@ def test_what_is_not_possible_is_refused(rows):
     with pytest.raises(nerm.InvalidInputError, match="mean_difference of the real-valued viewpoint"):
         nerm.NERMClassifier(limit=0.2, measure="mean_difference").fit(X, y, viewpoint=age)
     chunks = nerm.Chunks(lambda: iter([(X, y, age)]))
-    with pytest.raises(nerm.InvalidInputError, match="chunks have no limit on scores"):
+    with pytest.raises(nerm.InvalidInputError, match="a limit on scores needs rows in memory"):
         model.fit(chunks)
 
 

@@ -162,17 +162,15 @@ def test_a_file_is_resumed_and_extended_and_nothing_is_run_twice(tmp_path):
 def test_a_file_of_another_version_is_refused_and_left_as_it_is(tmp_path):
     results = tmp_path / "solvers.csv"
     compare_solvers([TINY], ["smo"], tols=[1e-3], results=results)
-    with pytest.raises(
-        InvalidInputError, match=r"must be one of time limit 3.0\. Got one of time limit 10.0\."
-    ):
+    with pytest.raises(InvalidInputError, match=r"with time limit 3.0\. Got time limit 10.0\."):
         compare_solvers([TINY], ["smo"], tols=[1e-3], results=results, time_limit=3)
     old = results.read_bytes().replace(f'"nerm": "{nerm.__version__}"'.encode(), b'"nerm": "0.0.1"')
     results.write_bytes(old)
     with pytest.raises(InvalidInputError) as error:
         compare_solvers([TINY], ["smo"], tols=[1e-3], results=results)
     assert str(error.value) == (
-        f"the results file '{results}' must be one of nerm {nerm.__version__}. Got one of nerm 0.0.1. "
-        "Give another file name: this one is left as it is."
+        f"the results file '{results}' must be of this experiment, with nerm {nerm.__version__}. Got nerm 0.0.1. "
+        "Choose another file name; this file is not changed."
     )
     assert results.read_bytes() == old
     results.write_text("a,b\n1,2\n")

@@ -76,7 +76,7 @@ def test_figure_shows_profiles_and_exponents():
 def test_bad_input():
     with pytest.raises(InvalidInputError, match=r"'table' must come from nerm\.experiments\.compare_solvers"):
         summarize(pd.DataFrame({"a": [1]}))
-    with pytest.raises(InvalidInputError, match=r"'tol' must be one of the table's: 0\.001\. Got 0\.1"):
+    with pytest.raises(InvalidInputError, match=r"'tol' must be one in the table: 0\.001\. Got 0\.1"):
         figure(by_hand(), 0.1)
     with pytest.raises(InvalidInputError, match="'table' must have a solved run"):
         figure(by_hand()[-1:], 1e-3)

@@ -130,7 +130,7 @@ def test_a_run_that_was_cut_goes_on_to_the_same_table(tmp_path):
     resumed = levels(**asked, results=tmp_path / "part.csv")
     assert resumed.drop(columns="seconds").equals(table.drop(columns="seconds"))
     assert (settings["experiment"], settings["limits"]) == ("levels", [0.05])
-    with pytest.raises(ValueError, match=r"must be one of limits \[0.1\]. Got one of limits \[0.05\]"):
+    with pytest.raises(ValueError, match=r"with limits \[0.1\]. Got limits \[0.05\]"):
         levels(**{**asked, "limits": 0.1}, results=tmp_path / "whole.csv")
 
 
@@ -157,7 +157,7 @@ def test_every_method_runs():
         ({"limits": [0.1, 0.0]}, r"'limits' must be a finite positive number. Got 0.0."),
         ({"limits": []}, r"'limits' must not be empty. Got \[\]."),
         ({"measures": "parity"}, "'measures' must be one of .*Got 'parity'."),
-        ({"measures": []}, r"'methods' must name one that knows one of 'measures', \[\]. Got \['lr'\]."),
+        ({"measures": []}, r"one of 'methods' must support one of 'measures', \[\]. Got \['lr'\]."),
         ({"methods": "nermm"}, "'methods' must be one of .*Got 'nermm'."),
         (
             {"methods": [METHODS["pr"]]},
@@ -165,7 +165,7 @@ def test_every_method_runs():
         ),
         (
             {"methods": "exp-gradient", "measures": "neutrality_risk"},
-            r"'methods' must name one that knows one of 'measures', \['neutrality_risk'\]. Got 'exp-gradient'.",
+            r"one of 'methods' must support one of 'measures', \['neutrality_risk'\]. Got 'exp-gradient'.",
         ),
     ],
 )

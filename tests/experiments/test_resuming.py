@@ -91,12 +91,10 @@ def test_the_file_of_another_experiment_is_refused_and_left_alone(small, finishe
     ):
         with pytest.raises(ValueError, match="the results file") as error:
             tradeoff(**{**small, **change}, results=finished)
-        assert f"must be one of {ours}" in str(error.value)
-        assert f" Got one of {theirs}" in str(error.value)
-        assert str(error.value).endswith("Give another file name: this one is left as it is.")
-    with pytest.raises(
-        ValueError, match=r"must be one of experiment convergence. Got one of experiment tradeoff."
-    ):
+        assert f"must be of this experiment, with {ours}" in str(error.value)
+        assert f" Got {theirs}" in str(error.value)
+        assert str(error.value).endswith("Choose another file name; this file is not changed.")
+    with pytest.raises(ValueError, match=r"with experiment convergence. Got experiment tradeoff."):
         convergence([30], repetitions=1, results=finished)
     assert finished.read_bytes() == before
 

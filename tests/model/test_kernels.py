@@ -93,7 +93,7 @@ def test_far_from_zero_the_width_keeps_its_digits():
         ),
         (
             lambda: kernels.RBF()(X, Z),
-            'gamma="scale" must meet data before use. Got no data. Call kernel.fitted(X) first.',
+            'gamma="scale" must be computed from data before use. Got no data. Call kernel.fitted(X) first.',
         ),
         (lambda: kernels.Polynomial(degree=1.5), "'degree' must be a positive integer. Got 1.5."),
         (lambda: kernels.Polynomial(coef0=-1), "'coef0' must be a finite number, at least 0. Got -1."),

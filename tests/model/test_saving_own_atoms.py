@@ -145,7 +145,7 @@ def test_a_model_comes_back_the_same(kernel, tmp_path):
 def test_two_of_one_name_are_refused(tmp_path):
     objective = Risk(loss()) + 0.1 * SquaredL2() + 0.5 * Neutrality(loss(0.9))
     with pytest.raises(
-        nerm.InvalidInputError, match=r"names of their own\. Got two that are called 'mine'\. Give one"
+        nerm.InvalidInputError, match=r"different names\. Got two atoms named 'mine'\. Give one"
     ):
         solved(objective).save(tmp_path / "s")
     assert list(tmp_path.iterdir()) == []

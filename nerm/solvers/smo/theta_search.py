@@ -108,7 +108,7 @@ class ThetaSearch:
                 state = self._moved(end, state.at.a, state.theta)
 
     def _solve(self, state: FixedTheta) -> Standing:
-        """Take pair steps until the inner gap is small beside the gap or the tolerance.
+        """Take pair steps until the inner gap is small relative to the gap or the tolerance.
 
         The inner gap is that of the problem at fixed theta (`Standing`). Stop also if the whole gap is within
         the tolerance, no step is possible, or the time is up.
