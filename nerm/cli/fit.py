@@ -308,9 +308,9 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
 def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
     """Return a sentence with the target limit and the value that the model reached."""
     aim, value, limit = study.settings.aim, model.classifier.neutrality_, model.level.limit
-    missed = abs(value - aim.best) > aim.allowance(limit) + 1e-9 * (1 + limit)
+    beyond = abs(value - aim.best) > aim.allowance(limit) + 1e-9 * (1 + limit)
     name = model.surrogate and nerm.estimators.design.atom_name(model.surrogate)
-    given = {"study": study, "model": model, "promise": promise, "missed": missed, "surrogate": name}
+    given = {"study": study, "model": model, "promise": promise, "beyond": beyond, "surrogate": name}
     return in_words(" ".join(nerm.report.chart.render("said.txt.j2", **given).split()))
 
 
