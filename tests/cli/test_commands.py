@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -235,6 +237,10 @@ def test_demo(nerm, tmp_path):
     table = ran.out[: ran.out.index("Measured by")]
     assert max(len(line.rstrip()) for line in table.splitlines()) <= 80
     assert sorted(p.name for p in tmp_path.iterdir()) == ["nerm-demo.csv", "nerm-demo.html", "nerm-demo.svg"]
+    readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+    (quoted,) = re.findall(r"the AUC falls by only ([\d.]*\d)", readme)
+    ((limited, plain),) = re.findall(r"AUC of ([\d.]+) instead of ([\d.]+)", " ".join(ran.out.split()))
+    assert float(plain) - float(limited) == pytest.approx(float(quoted), abs=0.002)
 
 
 def test_help_teaches_by_example(nerm):
