@@ -6,6 +6,7 @@ And the figures that pages quote are those that are stored beside the benchmarks
 from __future__ import annotations
 
 import csv
+import json
 import re
 from pathlib import Path
 
@@ -107,3 +108,24 @@ def test_the_table_of_the_page_on_regression_is_the_stored_one():
             float(row["excess"]),
         ]
         assert float(row["over the limit (train)"] or 0) == 0
+
+
+@pytest.mark.parametrize(
+    ("page", "notebook"),
+    [
+        ("filter_bubble", "10_filter_bubble"),
+        ("without_the_attribute", "11_without_the_attribute"),
+    ],
+)
+def test_the_tables_of_an_application_are_in_the_outputs_of_its_notebook(page, notebook):
+    """Every number of a table is the rounded value of some number that the notebook printed."""
+    cells = json.loads((ROOT / "notebooks" / f"{notebook}.ipynb").read_text("utf-8"))["cells"]
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    texts = ["".join(one.get("text") or one.get("data", {}).get("text/plain") or "") for one in outputs]
+    printed = [float(number) for number in re.findall(r"-?\d+\.\d+", " ".join(texts))]
+    table = re.findall(r"^\|.*\|$", (DOCS / "applications" / f"{page}.md").read_text("utf-8"), re.MULTILINE)
+    quoted = [number for line in table for number in re.findall(r"(?<=\| )-?\d\.\d+(?= \|)", line)]
+    assert len(quoted) >= 20
+    for number in quoted:
+        half = 0.5 * 10.0 ** -len(number.partition(".")[2])
+        assert min(abs(float(number) - one) for one in printed) <= half + 1e-9, number
