@@ -25,10 +25,10 @@ def same_as_in_memory(found, X, y, v):
     assert found.objective.total == pytest.approx(whole.objective.total, rel=3e-5)
 
 
-def chunk_37(change):
-    X, y, v = draw(400)
-    parts = [list(part) for part in pieces(X, y, v, parts=40)()]
-    parts[37] = change(*parts[37])
+def chunk_7(change):
+    X, y, v = draw(100)
+    parts = [list(part) for part in pieces(X, y, v, parts=10)()]
+    parts[7] = change(*parts[7])
     return lambda: parts
 
 
@@ -40,35 +40,35 @@ def with_nan(values):
 
 def test_the_chunk_is_named():
     refused(
-        "in chunk 37, 'X' must be finite. Got nan at row 3, column 0",
-        chunk_37(lambda X, y, v: (with_nan(X), y, v)),
+        "in chunk 7, 'X' must be finite. Got nan at row 3, column 0",
+        chunk_7(lambda X, y, v: (with_nan(X), y, v)),
     )
-    refused("in chunk 37, 'viewpoint' must be finite. Got nan", chunk_37(lambda X, y, v: (X, y, with_nan(v))))
-    refused("in chunk 37, 'y' must be finite. Got nan", chunk_37(lambda X, y, v: (X, with_nan(y), v)))
+    refused("in chunk 7, 'viewpoint' must be finite. Got nan", chunk_7(lambda X, y, v: (X, y, with_nan(v))))
+    refused("in chunk 7, 'y' must be finite. Got nan", chunk_7(lambda X, y, v: (X, with_nan(y), v)))
     weights = {"sample_weight": -np.ones(10)}
     refused(
-        "in chunk 37, 'sample_weight' must",
-        chunk_37(lambda X, y, v: {"X": X, "y": y, "viewpoint": v, **weights}),
+        "in chunk 7, 'sample_weight' must",
+        chunk_7(lambda X, y, v: {"X": X, "y": y, "viewpoint": v, **weights}),
     )
     missing = np.array([None, *["a"] * 9], dtype=object)
-    refused("in chunk 37, 'viewpoint' must not be missing", chunk_37(lambda X, y, v: (X, y, missing)))
+    refused("in chunk 7, 'viewpoint' must not be missing", chunk_7(lambda X, y, v: (X, y, missing)))
     mixed = np.array(["a", 1] * 5, dtype=object)
-    refused("in chunk 37, 'y' must hold values of one type", chunk_37(lambda X, y, v: (X, mixed, v)))
-    refused("labels: words in chunk 37", chunk_37(lambda X, y, v: (X, np.where(y > 0, "yes", "no"), v)))
-    refused("viewpoint: words in chunk 37", chunk_37(lambda X, y, v: (X, y, np.where(v > 0, "yes", "no"))))
+    refused("in chunk 7, 'y' must hold values of one type", chunk_7(lambda X, y, v: (X, mixed, v)))
+    refused("labels: words in chunk 7", chunk_7(lambda X, y, v: (X, np.where(y > 0, "yes", "no"), v)))
+    refused("viewpoint: words in chunk 7", chunk_7(lambda X, y, v: (X, y, np.where(v > 0, "yes", "no"))))
     refused(
-        "in chunk 37, 'y' must hold at most two classes. Got 10 classes",
-        chunk_37(lambda X, y, v: (X, X[:, 0], v)),
+        "in chunk 7, 'y' must hold at most two classes. Got 10 classes",
+        chunk_7(lambda X, y, v: (X, X[:, 0], v)),
     )
     refused(
-        "to chunk 37, 'y' must hold at most two classes. Got 3 classes",
-        chunk_37(lambda X, y, v: (X, 0 * y, v)),
+        "to chunk 7, 'y' must hold at most two classes. Got 3 classes",
+        chunk_7(lambda X, y, v: (X, 0 * y, v)),
     )
-    refused("Got 3 columns in chunk 37", chunk_37(lambda X, y, v: (X[:, :3], y, v)))
-    refused("Got a sparse matrix in chunk 37", chunk_37(lambda X, y, v: (sp.csr_matrix(X), y, v)))
-    refused("the viewpoints of chunk 0, viewpoint. Got none in chunk 37", chunk_37(lambda X, y, v: (X, y)))
-    refused("Got sex in chunk 37", chunk_37(lambda X, y, v: {"X": X, "y": y, "viewpoint": {"sex": v}}))
-    refused("chunk 37 must be", chunk_37(lambda X, y, v: "words"))
+    refused("Got 3 columns in chunk 7", chunk_7(lambda X, y, v: (X[:, :3], y, v)))
+    refused("Got a sparse matrix in chunk 7", chunk_7(lambda X, y, v: (sp.csr_matrix(X), y, v)))
+    refused("the viewpoints of chunk 0, viewpoint. Got none in chunk 7", chunk_7(lambda X, y, v: (X, y)))
+    refused("Got sex in chunk 7", chunk_7(lambda X, y, v: {"X": X, "y": y, "viewpoint": {"sex": v}}))
+    refused("chunk 7 must be", chunk_7(lambda X, y, v: "words"))
 
 
 def test_columns_of_other_names_are_other_columns():
