@@ -14,7 +14,7 @@ coefficients that correspond to the multipliers.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -105,12 +105,12 @@ class Slack:
         """
         margins = block.margins(self.scores)
         width = np.abs(block.targets) * errors + EPS * (np.abs(margins) + 2 * np.abs(block.offsets))
-        low, high = block.domain
-        if not max(abs(low), abs(high)) * float(width.max(initial=0.0)) <= 1e-5 * NEGLIGIBLE:
+        steepest: Any = max(map(abs, block.domain))
+        if not steepest * float(width.max(initial=0.0)) <= 1e-5 * NEGLIGIBLE:
             low = block.atom.subgradient(margins - width)[0]
-            high = block.atom.subgradient(margins + width)[1]
+            steepest = np.maximum(np.abs(low), np.abs(block.atom.subgradient(margins + width)[1]))
         values = np.abs(block.atom.value(margins))
-        return np.asarray(np.maximum(np.abs(low), np.abs(high)) * width + 4 * EPS * values)
+        return np.asarray(steepest * width + 4 * EPS * values)
 
     def of(self, point: DualPoint) -> float:
         """Return a bound on the rounding errors of the primal value and of the dual bound of `point`.
