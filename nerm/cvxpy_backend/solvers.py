@@ -280,7 +280,7 @@ class _CvxpySession(Session):
         return model
 
     def _inside(self, problem: Problem, accuracy: float, deadline: float) -> tuple[Floats, float] | None:
-        """Return (coef, intercept) with the smallest slack of the limits, to be strictly inside them.
+        """Return a hypothesis (coef, intercept) strictly inside the limits: the one with the least slack.
 
         Return None if f = 0 satisfies all constraints, or if the solver fails.
         """

@@ -214,7 +214,7 @@ class Training:
     def coded(self) -> tuple[Recipe, Matrix, tuple[str, ...]]:
         """The recipe, the coded rows, (n, d), and notes.
 
-        A base model scores the rows on which it is learned by cross-fitting.
+        The training rows of a base model are scored by cross-fitting.
         """
         task, given, settings = self.task, self.learned, self.settings
         splines = settings.features == "splines"

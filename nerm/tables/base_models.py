@@ -37,8 +37,8 @@ class SavedModel:
     positive
         The index of the positive class, 0 or 1.
     trusted
-        Names of types that skops may load beside those that it trusts itself. It is not saved: whoever loads
-        a file decides which types to trust.
+        Names of types that skops may load beside those that it trusts itself. It is not saved: the user who
+        loads a file decides which types to trust.
     mean, scale
         The mean and the standard deviation of the scores of the training rows of a head.
     """

@@ -377,8 +377,9 @@ class PredictorCorrector:
 
         The Lagrangian is the sum of the block values times the new nu, plus the regularizer; nu is fixed, and
         each norm is replaced by its linear function at the new u. If all blocks are smooth, the step is a
-        Newton step for this function. If there are hinge-like blocks too, it is not, and only an increase by
-        more than 10 % is refused. After `patience` halvings every value that does not overflow is accepted.
+        Newton step for this function. If there are hinge-like blocks too, only an increase by more than
+        10 % is refused, because then the step is not a Newton step. After `patience` halvings every value
+        that does not overflow is accepted.
         """
         nu = self.block_weights(state.nu + length * step.nu)
         slope = state.norms.next_gradient
