@@ -89,7 +89,7 @@ class Certificate:
         Whether the certificate was read from a file without the rows, so that it cannot be computed again.
 
     For (1/n) sum max(0, 1 - y f) + ¼ w^2 on two rows x = ±1 the optimum is w = 1, where primal and dual are
-    equal. At w = 0 the primal value is 1; the multipliers that follow from its scores prove the bound 0 only:
+    equal. At w = 0 the primal value is 1, and the bound is the same:
 
     >>> import nerm
     >>> objective = nerm.Risk(nerm.Hinge()) + 0.5 * nerm.SquaredL2()
@@ -97,7 +97,7 @@ class Certificate:
     >>> problem.certify([1.0])
     Certificate(primal=0.25, dual=0.25, scale=1.0)
     >>> print(problem.certify([0.0]))
-    primal 1, dual bound 0, relative gap 1.00e+00
+    primal 1, dual bound 0.25, relative gap 7.50e-01
 
     """
 
