@@ -422,17 +422,13 @@ def slope_and_range(function: Any, bound: float, name: str) -> tuple[float, floa
 
     Both are taken on [-bound, bound], and c = max - min. The paper assumes psi: R -> [0, c], but a convex
     function that is bounded on all of R is constant. Therefore both constants are computed on the interval of
-    margins that the class can take. By convexity the steepest slope is at an end of the interval. The secant
-    from this end to a point a little outside is at least as steep, so L is an upper bound. For a difference
-    of convex functions, L is the sum of the constants of both functions.
+    margins that the class can take. By convexity the steepest slope is at an end of the interval. For a
+    difference of convex functions, L is the sum of the constants of both functions.
     """
     if isinstance(function, DCFunction):
         slope = sum(slope_and_range(part, bound, name)[0] for part in function.parts[:2])
     else:
-        step = 1e-6 * max(1.0, bound)
-        ends = _values(function, np.array([-bound - step, -bound, bound, bound + step]), name)
-        rounding = 4.0 * np.finfo(float).eps * max(1.0, bound, float(np.abs(ends).max()))
-        slope = float((max(abs(ends[1] - ends[0]), abs(ends[3] - ends[2])) + rounding) / step)
+        slope = float(np.abs(function.subgradient(np.array([-bound, bound]))).max())
     low, high = extremes(function, bound, name)
     return min(slope, float(function.facts.lipschitz)), high - low
 

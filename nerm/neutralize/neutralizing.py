@@ -78,7 +78,10 @@ def explore(search: Search) -> list[Candidate]:
         convex = not isinstance(surrogate, DCFunction)
         search.explore(surrogate, None if convex or start is None else 2 * start)
         candidates = search.history.of(surrogate)
-        found.append(search.best(candidates) or search.nearest(candidates))
+        best = search.best(candidates) or search.nearest(candidates)
+        least = best.quality["worth"] - 0.5 * search.error_of_accuracy
+        close = [c for c in candidates if c.admissible and search.uses(c) and c.quality["worth"] >= least]
+        found.append(min(close, key=lambda one: float(np.abs(one.weights).sum()), default=best))
         start = found[-1].weights if convex else start
     return found
 
@@ -201,7 +204,13 @@ def _found(search: Search) -> Candidate:
         if not plain.admissible and not search.one_of_several:
             raise search.error()
         return plain
-    best = next(filter(None, map(search.final, compare(search))), None)
+    found: list[Candidate] = []
+    for at in compare(search):
+        found += filter(None, [search.final(at)])
+        lost = at.quality["accuracy"] - max((one.quality["accuracy"] for one in found), default=0.0)
+        if lost <= 2 * search.error_of_accuracy:  # else a nonconvex candidate became worse on the way
+            break
+    best = max(found, key=lambda one: one.quality["accuracy"], default=None)
     convex = [one for one in search.history.candidates if any(one.etas) and one.solution.problem.is_convex]
     while convex and best is None and search.left:
         best = search.final(search.nearest(convex))

@@ -116,9 +116,9 @@ class Search:
         """The number of convex solves that are left."""
         return MOST_SOLVES - len(self.history.rows)
 
-    def affordable(self, surrogate: Any) -> int:
-        """Return how many candidates of a surrogate can be explored, with half of all solves."""
-        return (self.left - MOST_SOLVES // 2) // (MOST_STEPS if isinstance(surrogate, DCFunction) else 1)
+    def affordable(self, surrogate: Any, kept: int = 0) -> int:
+        """Return how many candidates of a surrogate can be solved, if some solves are kept for later."""
+        return (self.left - kept) // (MOST_STEPS if isinstance(surrogate, DCFunction) else 1)
 
     @property
     def group_names(self) -> list[str]:
@@ -287,15 +287,20 @@ class Search:
         own = at in self.history.candidates
         if len(self.terms) > 1 and not own:
             self.explore(at.surrogate, at.weights)
-            at, own = self.nearest(self.history.of(at.surrogate)), True
-        near, best = at if own or not self.problem.is_kernel else self.plain, None
-        for number in range(3):
+            rough = self.history.of(at.surrogate)
+            at, own = self.best(rough) or self.nearest(rough), True
+        near, tol = at if own or not self.problem.is_kernel else self.plain, self.target.tol
+        known: list[Candidate] = []
+        for _ in range(3):
             self.narrow(at.surrogate, at.weights, 1, near)
-            solved = [one for one in self.history.of(at.surrogate) if one.solution.tol == self.target.tol]
-            best = self.best([one for one in (self.plain, *solved) if one.solution.status.success])
-            if best is not None and self.uses(best) and (number or self.enough(best)):
+            near = self.history.candidates[-1]
+            known.append(near)
+            if near.admissible and self.uses(near) and self.enough(near):
                 break
-        return best
+        best = self.best([self.plain, *known])
+        if best is not None and not best.solution.status.success and self.left > 2:
+            known.append(self.solve(at.surrogate, best.weights, best, tol, self.left - 2))
+        return self.best([one for one in (self.plain, *known) if one.solution.status.success])
 
     def uses(self, one: Candidate) -> bool:
         """Return whether a candidate uses the limit, on the side of the plain model."""
@@ -308,39 +313,38 @@ class Search:
         return float(np.sqrt(accuracy * (1 - accuracy) / self.problem.n))
 
     def explore(self, surrogate: Any, start: Floats | None = None) -> None:
-        """Search weights of which none is larger than the limit needs, at a rough tolerance.
+        """Search weights that are no larger than the limit needs, at a rough tolerance.
 
-        With several terms, secant steps find their ratio first. `start`, (number of terms,), are the first
-        weights.
+        With several terms, secant steps find weights at which the ranking is about as neutral as the limit
+        asks. `start`, (number of terms,), are the first weights.
         """
         x, directions, count = start, self.plain.directions, len(self.terms)
         if x is None:
             x = directions if directions.any() else np.ones(count)
             x = (self.first or FIRST_WEIGHT) * x / np.abs(x).sum()
-        if count > 1:
+        if count == 1:
+            return self.narrow(surrogate, x, min(EXPLORED, self.affordable(surrogate, MOST_SOLVES // 2)))
 
-            def evaluate(weights: Floats, near: Candidate) -> Candidate:
-                return self.solve(surrogate, weights, near)
+        def evaluate(weights: Floats, near: Candidate) -> Candidate:
+            return self.solve(surrogate, weights, near)
 
-            most = 4 if start is not None else 2 + 2 * min(count, 5)
-            most = max(1, min(most, self.affordable(surrogate)))
-            x = secant(evaluate, self.plain, x, self.target.allowance, most).weights
-        self.narrow(surrogate, x, min(EXPLORED, self.affordable(surrogate)))
+        most = 3 if isinstance(surrogate, DCFunction) else 2 + 2 * min(count, 5)
+        most = max(1, min(most, self.affordable(surrogate, 8)))
+        secant(evaluate, self.plain, x, self.target.allowance, most)
 
     def narrow(self, surrogate: Any, x: Floats, solves: int, near: Any = None) -> None:
         """Bisect for the smallest multiple of the weights x that is enough (`enough`).
 
-        With a starting point `near`, a candidate, x is nearly the right size: the problems are solved to the
-        tolerance, and the nonconvex ones to a stationary point.
+        With a starting point `near`, a candidate, x is nearly the right size, and the tolerance is not rough.
         """
         tol, growth = (self.target.tol, 1.2) if near else (self.target.rough_tol, 2.0)
         for _ in range(min(solves, self.left)):
-            steps = self.left - 6 if near else MOST_STEPS  # a few solves are kept for another surrogate
+            steps = 2 * MOST_STEPS if near else MOST_STEPS
             known = [one for one in self.history.of(surrogate) if one.solution.tol == tol]
             sizes = {float(one.weights @ x / (x @ x)): one for one in known}
             sizes = {size: one for size, one in sizes.items() if np.allclose(size * x, one.weights)}
             low, size = next_size({size: self.enough(one) for size, one in sizes.items()}, growth)
-            self.solve(surrogate, size * x, sizes.get(low, near or self.plain), tol, steps)
+            self.solve(surrogate, size * x, near or sizes.get(low, self.plain), tol, steps)
 
     def enough(self, one: Candidate) -> bool:
         """Return whether the weights of a candidate are large enough.
