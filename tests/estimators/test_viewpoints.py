@@ -122,7 +122,7 @@ def test_several_values_are_one_term_each():
     assert list(named.solutions_[0].thetas) == list(one_by_one)
     np.testing.assert_array_equal(named.decision_function(X), fit(viewpoint=one_by_one).decision_function(X))
     np.testing.assert_array_equal(fit(viewpoint=np.arange(60) % 3).coef_, model.coef_)
-    # an estimator of several classes likewise gives one term a class, by its decision function
+    # an estimator of several classes likewise gives one term per class, by its decision function
     g = LogisticRegression().fit(X, race)
     columns = {f"viewpoint={c}": g.decision_function(X)[:, k] for k, c in enumerate("abc")}
     np.testing.assert_array_equal(fit(viewpoint=g).coef_, fit(viewpoint=columns).coef_)
