@@ -21,7 +21,6 @@ import scipy.sparse as sp
 from threadpoolctl import ThreadpoolController
 
 from nerm.model.hypothesis import far_offset
-from nerm.model.kernels import row_squares
 from nerm.solvers.linalg.compiled import compiled
 from nerm.solvers.linalg.systems import pivoted_cholesky
 from nerm.typing import Floats, Ints, Matrix
@@ -296,11 +295,8 @@ def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[
     """
     n, d = X.shape
     if d > n and d >= WIDE and not axes:
-        factor = pivoted_cholesky(lambda pick: _dense(X @ X[pick].T), row_squares(X), ROW_SPACE)
+        K = X @ X.T
+        factor = pivoted_cholesky(K.toarray() if sp.issparse(K) else K, ROW_SPACE)
         return lambda v, b: (np.asarray(X[factor.pivots].T @ factor.expansion(v)), float(b)), factor.Z
     offset = far_offset(X) if intercept else np.zeros(d)
     return lambda w, b: (w, float(b - offset @ w)), X - offset if offset.any() else X
-
-
-def _dense(matrix: Any) -> Floats:
-    return matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix)

@@ -1,28 +1,21 @@
-"""Linear systems: a pivoted Cholesky factor, and preconditioned conjugate gradients.
-
-The Cholesky factorization K = Z Z' + E of a Gram matrix computes only the columns of K that it needs. The
-columns of the pivots are exact: K[:, pivots] = Z L', where L = Z[pivots] is lower triangular. So the linear
-hypothesis Z w equals the kernel expansion K c, where L' c = w and c is 0 except on the pivots. Its scores and
-its norm c'Kc = ||w||^2 are exact. The error E matters only for the dual bound, which needs c'Kc for another
-c.
-"""
+"""Linear systems: Cholesky factors of singular matrices, and preconditioned conjugate gradients."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dpotrf, dpstrf
 
-from nerm.solvers import clock
 from nerm.typing import Floats, Ints
-
-Columns = Callable[[Ints], Floats]
-BLOCK = 64
 
 
 @dataclass(frozen=True)
 class Factor:
-    """A low-rank factorization K = Z Z' + E of a Gram matrix.
+    """A low-rank factorization K = Z Z' of a Gram matrix.
+
+    The linear hypothesis Z w equals the kernel expansion K c, where L' c = w for L = Z[pivots], and c is 0
+    except on the pivots.
 
     Attributes
     ----------
@@ -30,13 +23,10 @@ class Factor:
         (n, rank).
     pivots
         The rows that Z reproduces, in the order in which Z[pivots] is lower triangular.
-    residual
-        The largest diagonal entry of E.
     """
 
     Z: Floats
     pivots: Ints
-    residual: float
 
     def expansion(self, w: Floats) -> Floats:
         """Return the coefficients c, (rank,), of the pivots with K[:, pivots] c = Z w."""
@@ -45,75 +35,37 @@ class Factor:
         return np.asarray(solve_triangular(self.Z[self.pivots].T, w, lower=False))
 
 
-def pivoted_cholesky(
-    columns: Columns, diagonal: Floats, tol: float, max_rank: int | None = None, deadline: float = clock.NEVER
-) -> Factor:
-    """Factor K = Z Z' + E until the diagonal of E is at most tol times the largest diagonal entry of K.
-
-    The factorization stops earlier at rank `max_rank` or at the deadline. Pivots are chosen in blocks of the
-    largest residuals, so that most work is in matrix products. Inside a block the pivots are ordered
-    greedily; a pivot is dropped if its residual is far below that of the first pivot.
-
-    Parameters
-    ----------
-    columns
-        A function of indices that returns K[:, indices].
-    diagonal
-        The diagonal of K, (n,).
-
-    Returns
-    -------
-    Factor
+def pivoted_cholesky(K: Floats, tol: float) -> Factor:
+    """Factor K until the diagonal of K - Z Z' is at most tol times the largest diagonal entry of K.
 
     >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
-    >>> found = pivoted_cholesky(lambda i: X @ X[i].T, (X**2).sum(axis=1), 1e-12)
+    >>> found = pivoted_cholesky(X @ X.T, 1e-12)
     >>> found.Z.shape, np.allclose(found.Z @ found.Z.T, X @ X.T)
     ((3, 2), True)
     """
-    n = len(diagonal)
-    limit = n if max_rank is None else min(max_rank, n)
-    rest = np.array(diagonal, dtype=float)
-    floor = tol * max(float(rest.max()), 1e-300)
-    storage, pivots = np.empty((n, min(limit, 4 * BLOCK)), order="F"), np.zeros(0, dtype=int)
-    while len(pivots) < limit and rest.max() > floor and not (len(pivots) and clock.is_up(deadline)):
-        rank = len(pivots)
-        Z, count = storage[:, :rank], min(BLOCK, limit - rank)
-        block = np.argpartition(-rest, count - 1)[:count]
-        block = block[rest[block] > floor]
-        S = columns(block) - Z @ Z[block].T
-        order, L = _small_cholesky(S[block], floor)
-        new = solve_triangular(L, S[:, order].T, lower=True).T
-        pivots = np.concatenate([pivots, block[order]])
-        if len(pivots) > storage.shape[1]:
-            storage = np.hstack([Z, np.empty((n, min(limit, 2 * len(pivots)) - rank), order="F")])
-        storage[:, rank : len(pivots)] = new
-        rest -= np.einsum("ij,ij->i", new, new)
-        rest[pivots] = 0.0
-    Z = storage[:, : len(pivots)]
-    # The rows of pivots are triangular in exact arithmetic; make them so, for the solve in `expansion`.
-    Z[pivots] = np.tril(Z[pivots])
-    return Factor(np.ascontiguousarray(Z), pivots, float(max(rest.max(), 0.0)))
+    L, order, rank, _ = dpstrf(K, tol=tol * float(K.diagonal().max(initial=0.0)), lower=1)
+    Z = np.zeros((len(K), rank))
+    Z[order - 1] = np.tril(L[:, :rank])
+    return Factor(Z, order[:rank] - 1)
 
 
-def _small_cholesky(S: Floats, floor: float) -> tuple[Ints, Floats]:
-    """Return the greedy pivots of a small matrix and their lower triangular factor.
+def cholesky(matrix: Floats) -> Floats:
+    """Return the upper Cholesky factor of a positive semidefinite matrix.
 
-    The factorization stops when the largest residual is at most `floor` or a tenth of the first pivot.
+    The matrix is changed in place: before each factorization, add a multiple of its mean diagonal entry to
+    the diagonal, at first 4e-16 times its size, then 100 times more each time. LAPACK is called directly,
+    since on small systems the checks of scipy cost as much as the factorization.
     """
-    rest = S.diagonal().copy()
-    least = max(floor, 0.1 * float(rest.max()))
-    L = np.zeros_like(S)
-    order: list[int] = []
-    for k in range(len(S)):
-        p = int(np.argmax(rest))
-        if k and rest[p] <= least:
-            break
-        column = (S[:, p] - L[:, :k] @ L[p, :k]) / np.sqrt(rest[p])
-        L[:, k] = column
-        rest = np.maximum(rest - column**2, 0.0)
-        rest[[*order, p]] = -1.0
-        order.append(p)
-    return np.array(order), L[order][:, : len(order)]
+    diagonal = np.arange(len(matrix))
+    mean = float(matrix.diagonal().mean())
+    jitter = 4e-16 * len(matrix)
+    while jitter <= 1:
+        matrix[diagonal, diagonal] += jitter * mean
+        factor, failed = dpotrf(matrix)
+        if not failed:
+            return np.asarray(factor)
+        jitter *= 100
+    raise np.linalg.LinAlgError("the system is not positive definite")
 
 
 def conjugate_gradients(

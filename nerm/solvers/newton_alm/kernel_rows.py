@@ -12,17 +12,18 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotrs
 
 from nerm.model import hypothesis as hypotheses
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.kernels import CALLED_TILE
-from nerm.solvers.linalg.systems import conjugate_gradients, pivoted_cholesky
+from nerm.solvers.linalg.systems import cholesky, conjugate_gradients
 from nerm.typing import Floats, Ints
 
 DIRECT = 2000  # Newton systems with at most this many rows are factored; larger ones use conjugate gradients
 RANK = 5  # the preconditioner has rank at most RANK * sqrt(n)
-RESIDUAL = 1e-3  # tolerance of the low-rank factor in the preconditioner, and of the conjugate gradients
+RESIDUAL = 1e-3  # tolerance of the conjugate gradients
 
 
 class GramRows:
@@ -162,14 +163,15 @@ class KernelRows:
 
     @cached_property
     def preconditioner(self) -> tuple[Floats, Floats]:
-        """The low-rank approximation K = Z Z' + E of the Gram matrix.
+        """The Nystroem approximation K = Z Z' + E of the Gram matrix from random rows.
 
         It consists of the factor Z, (n, rank), and the diagonal of E, (n,).
         """
-        rank = int(RANK * np.sqrt(self.shape[0]))
-        factor = pivoted_cholesky(lambda i: self.hypothesis.gram_rows(i).T, self.norms, RESIDUAL, rank)
-        rest = self.norms - np.einsum("ij,ij->i", factor.Z, factor.Z)
-        return factor.Z, np.maximum(rest, 0.0)
+        n = self.shape[0]
+        rows = np.random.default_rng(0).permutation(n)[: int(RANK * np.sqrt(n))]
+        columns = self.hypothesis.gram_rows(rows)
+        Z = solve_triangular(cholesky(columns[:, rows].T), columns, trans=1).T
+        return Z, np.maximum(self.norms - np.einsum("ij,ij->i", Z, Z), 0.0)
 
 
 class KernelSystem:
@@ -215,24 +217,13 @@ class KernelSystem:
         return bool(np.all(np.abs(density - self._density) <= tol * self._density))
 
     def _factored(self) -> Callable[[Floats], Floats]:
-        """Return the function B -> S^-1 B by a Cholesky factor.
-
-        If S is numerically singular, a small multiple of the identity is added to it.
-        """
+        """Return the function B -> S^-1 B by a Cholesky factor."""
         if not len(self._rows):
             return lambda B: B
-        S = self._owner.gram.square(self._rows) / self._lam
-        diagonal = np.diag(S) + 1.0 / self._density
-        shift = np.finfo(float).eps * len(S) * diagonal.max()
-        extra = 0.0
-        while True:
-            np.fill_diagonal(S, diagonal + extra)
-            try:
-                factor = cho_factor(S.T, lower=True, check_finite=False)
-            except LinAlgError:
-                extra = 100 * extra or shift
-            else:
-                return lambda B: np.asarray(cho_solve(factor, B, check_finite=False))
+        S = self._owner.gram.square(self._rows).T / self._lam
+        S[np.diag_indices(len(S))] += 1.0 / self._density
+        factor = cholesky(S)
+        return lambda B: np.asarray(dpotrs(factor, B)[0])
 
     def _iterated(self) -> Callable[[Floats], Floats]:
         """Return the function B -> S^-1 B by preconditioned conjugate gradients."""

@@ -138,7 +138,7 @@ class Segments:
         return np.where(np.abs(a - nearest) <= snap, nearest, a)
 
 
-BATCH = 1000  # the duality gap and the clock are checked after this many pair steps, or after n if larger
+BATCH = 1000  # the duality gap and the clock are checked after this many pair steps
 
 
 class Levels(NamedTuple):
@@ -386,7 +386,7 @@ class FixedTheta:
     def advance(self, steps: int) -> int:
         """Take pair steps until the violation m - M is a tenth of its present value.
 
-        Return the number of steps: at most `steps`, and at most the larger of BATCH and the number of rows.
+        Return the number of steps: at most `steps` and at most BATCH.
         """
         epsilon = max(self.violation / 10, 16 * EPS * (1.0 + float(np.abs(self.at.G).max())))
-        return int(run(self.at, self.gram, self.lam, epsilon, min(steps, max(BATCH, len(self.at.a)))))
+        return int(run(self.at, self.gram, self.lam, epsilon, min(steps, BATCH)))
