@@ -362,13 +362,31 @@ class Arrays:
         changes = self.features.workers.add_up(lambda *part: passes.correct(*given, *part))
         return np.append(self.features.columns(self._h)[:, 0], self._h.sum()), changes
 
-    def advance(self, state: State, step: float, keep: float) -> None:
+    def longest_step(self, state: State, nu: Floats) -> float:
+        """Return the longest step that keeps the dual variables u, p^+ and p^- of all rows in bounds.
+
+        Rows of weight 0 do not count. Few runs need this pass, so it is not compiled.
+        """
+        step = np.inf
+        for j, line in enumerate(self.data.table):
+            rows = np.flatnonzero(nu[j] * self.data.weights[j])
+            u, upper, lower, _, du, over, under = (part[j, rows] for part in (*state.duals, *self.move))
+            for sign, end, p, aim in ((1.0, line[HIGH], upper, over), (-1.0, line[LOW], lower, under)):
+                if line[KIND] != MOVING or not np.isfinite(end):
+                    continue
+                distance = np.maximum(sign * (end - u), passes.TINY)
+                for at, change in ((distance, -sign * du), (p, aim - p + p * sign * du / distance)):
+                    falls = change < 0
+                    step = min(step, np.min(-at[falls] / change[falls], initial=np.inf))
+        return step
+
+    def advance(self, state: State, step: float, keep: float, curved_keep: float) -> None:
         """Move the dual variables of every row along the direction (`passes.advance`).
 
         The scores of `state` must already be those after the step. A distance to a bound shrinks at most to
-        the share `keep` of it, or to half of this share in blocks with quadratic > 0.
+        the share `keep` of it, or to the share `curved_keep` in blocks with quadratic > 0.
         """
-        keeps = np.where(self.data.table[:, passes.QUADRATIC] > 0, 0.5 * keep, keep)
+        keeps = np.where(self.data.table[:, passes.QUADRATIC] > 0, curved_keep, keep)
         given = *self._given(state), state.scores, step, keeps
         self.features.workers.run(lambda *part: passes.advance(*given, *part))
 

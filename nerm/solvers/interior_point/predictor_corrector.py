@@ -17,7 +17,8 @@ path of its score.
 
 The usual common step length is set by the worst of all rows. Here (w, b) steps as far as all but a small
 share of the weight allows, and each of the other rows has its own, shorter step length. The next Newton step
-corrects the error in X'c + lam w = 0.
+corrects the error in X'c + lam w = 0. If the gap stops falling, the method goes on with the common step
+length.
 
 `passes.linearise` computes the row vectors c, h and e_k and the density D of the rows. The slacks
 sigma_k^+- >= 0 satisfy S_k^+ + sigma_k^+ = S_k^- + sigma_k^- for the values S_k^+- of the sides. The Newton
@@ -64,10 +65,10 @@ class Tuning:
 
     left_behind: float = 0.03  # share of the weight whose rows may stop short of the common step
     keep: float = 0.2  # share of its distance to a bound that a per-row step leaves
-    side_keep: float = 0.005  # the same for the factors and slacks of the sides
+    common_keep: float = 0.005  # the same for the common step
     side_barrier: float = 0.1  # barrier of nu sigma relative to that of u p
     second_order: float = 10.0  # bound on second-order terms, relative to the barrier
-    patience: int = 6  # halvings of a step, and a quarter of the iterations without a halved gap
+    patience: int = 6  # iterations without a halved gap before the common step takes over
     max_iterations: int = 200
     fewest_rows: int = 2000  # problems with fewer rows are not condensed
     most_rows: float = 0.7  # share of the rows above which a condensed problem does not pay
@@ -220,7 +221,8 @@ class PredictorCorrector:
             corrected step  target barrier and the second-order terms of the affine step
             step length     all but a share `left_behind` of the weight stays inside its bounds
 
-        If the gap is not halved for 4 times `patience` iterations, the method stops.
+        If the gap is not halved for `patience` iterations, the method restarts from the best hypothesis and
+        takes the common step length of all rows. After 4 times as many iterations it stops.
 
         Parameters
         ----------
@@ -237,6 +239,7 @@ class PredictorCorrector:
         """
         tuning = self.tuning
         best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf, state=state)
+        per_row = True
         lowest_gap = np.inf
         stalled = 0
         first_value = 0.0
@@ -254,9 +257,16 @@ class PredictorCorrector:
             lowest_gap = min(lowest_gap, gap)
             if best.iterations == limit or stalled > 4 * tuning.patience or clock.is_up(self.deadline):
                 break
+            if stalled > tuning.patience and per_row:
+                per_row = False
+                lowest_gap = np.inf
+                stalled = 0
+                here = replace(best, values=self.arrays.values(best.scores, best.coef, best.intercept))
+                best.state = state = self.start(here, tuning.warm_error)
+                continue
             previous_move = move
             try:
-                move, barrier = self._step(state, lin, nu)
+                move, barrier = self._step(state, lin, nu, per_row=per_row)
             except np.linalg.LinAlgError:  # no direction in floating-point numbers
                 break
             if move < settled and move < previous_move < np.inf:
@@ -288,7 +298,7 @@ class PredictorCorrector:
         best.u, best.nu = state.duals.u, state.nu
         return best.primal - best.dual
 
-    def _step(self, state: State, lin: Linearisation, nu: Floats) -> tuple[float, float]:
+    def _step(self, state: State, lin: Linearisation, nu: Floats, *, per_row: bool) -> tuple[float, float]:
         """Take one step in place.
 
         Return the mean absolute change of the scores that a full step would make, and the barrier.
@@ -309,14 +319,15 @@ class PredictorCorrector:
         target = max((1 - affine_length) ** 3, 1e-3) * barrier
 
         side_change = arrays.by_block(np.zeros(arrays.singles), affine.nu)
-        h, change = arrays.correct(state, nu, side_change, target, second_order)
+        h, change = arrays.correct(state, nu, side_change, target, second_order if per_row else np.inf)
         sides = target * self.side_unit - products - affine.nu * affine.sigma
         step = newton(h, change, sides, norms.right_hand_side(state.coef, target, second_order))
         histogram = arrays.direct(state, nu, step.scores, corrected=True)
         norms.follow(step.coef)
 
-        sides_length = (1 - tuning.side_keep) * _sides_length(state, step)
-        length = min(1.0, _quantile(histogram, left_behind), sides_length)
+        common = 1 - tuning.common_keep
+        length = _quantile(histogram, left_behind) if per_row else common * arrays.longest_step(state, nu)
+        length = min(1.0, length, common * _sides_length(state, step))
         if arrays.smooth:
             length = self._line_search(state, step, lin.primal, length)
         state.coef = state.coef + length * step.coef
@@ -324,7 +335,8 @@ class PredictorCorrector:
         state.scores = state.scores + length * step.scores
         state.nu = state.nu + length * step.nu
         state.sigma = state.sigma + length * step.sigma
-        arrays.advance(state, length, tuning.keep)
+        keep, curved_keep = (tuning.keep, 0.5 * tuning.keep) if per_row else (0.5 * tuning.common_keep,) * 2
+        arrays.advance(state, length, keep, curved_keep)
         norms.advance(length, tuning.keep)
         return float(np.abs(step.scores).mean()), barrier
 
