@@ -252,7 +252,7 @@ class KernelHypothesis(CachedProducts):
         """
         whole = len(columns) == self.n
         if self.keeps_gram:
-            return np.asarray((self.gram if whole else self.gram[:, columns]) @ weights)
+            return np.asarray((self.gram if whole else self.gram[columns].T) @ weights)  # K is symmetric
         return self.kernel.product(self.X, self.X if whole else self.X[columns], weights)
 
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:

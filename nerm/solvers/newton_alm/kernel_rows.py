@@ -15,68 +15,13 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrs
 
-from nerm.model import hypothesis as hypotheses
 from nerm.model.hypothesis import KernelHypothesis
-from nerm.model.kernels import CALLED_TILE
 from nerm.solvers.linalg.systems import cholesky, conjugate_gradients
 from nerm.typing import Floats, Ints
 
 DIRECT = 2000  # Newton systems with at most this many rows are factored; larger ones use conjugate gradients
 RANK = 5  # the preconditioner has rank at most RANK * sqrt(n)
 RESIDUAL = 1e-3  # tolerance of the conjugate gradients
-
-
-class GramRows:
-    """Cache of rows of the Gram matrix K, computed when they are first needed.
-
-    The cache holds at most GRAM_LIMIT^2 numbers. If new rows do not fit, all cached rows are dropped first.
-    If the hypothesis keeps its whole Gram matrix, that matrix is used and nothing is computed again.
-    """
-
-    def __init__(self, hypothesis: KernelHypothesis) -> None:
-        n = hypothesis.n
-        whole = hypothesis.keeps_gram
-        self._hypothesis = hypothesis
-        self._table = hypothesis.gram if whole else np.empty((hypotheses.GRAM_LIMIT**2 // n, n))
-        self._slots = np.arange(n) if whole else np.full(n, -1)  # row i of K is table[slots[i]]
-        self._held = n if whole else 0
-
-    def _load(self, rows: Ints) -> bool:
-        """Compute the given rows of K that are not cached.
-
-        Return False, and compute nothing, if the cache cannot hold all given rows.
-        """
-        if len(rows) > len(self._table):
-            return False
-        new = rows[self._slots[rows] < 0]
-        if self._held + len(new) > len(self._table):
-            self._slots[:] = -1
-            self._held = 0
-            new = rows
-        self._slots[new] = self._held + np.arange(len(new))
-        self._held += len(new)
-        for start in range(0, len(new), CALLED_TILE):
-            batch = new[start : start + CALLED_TILE]
-            self._table[self._slots[batch]] = self._hypothesis.gram_rows(batch)
-        return True
-
-    def product(self, rows: Ints, weights: Floats) -> Floats:
-        """Return K[:, rows] @ weights, (n, k), for weights of shape (len(rows), k)."""
-        if len(rows) == self._hypothesis.n or not self._load(rows):
-            return self._hypothesis.product(rows, weights)
-        return np.asarray(self._table[self._slots[rows]].T @ weights)
-
-    def square(self, rows: Ints) -> Floats:
-        """Return K[rows, rows].
-
-        If `rows` are all rows and K is kept in memory, the result is K itself and not a copy.
-        """
-        if self._hypothesis.keeps_gram and len(rows) == len(self._table):
-            return self._table
-        if self._load(rows):
-            return self._table[np.ix_(self._slots[rows], rows)]
-        some = self._hypothesis.X[rows]
-        return self._hypothesis.kernel(some, some)
 
 
 class KernelRows:
@@ -92,7 +37,6 @@ class KernelRows:
         self.intercept = intercept
         self.shape = (n, 2 * n + 1)
         self.norms = hypothesis.squared_row_norms()
-        self.gram = GramRows(hypothesis)
         self._parts = np.zeros((0, n))
         self._products = np.zeros((0, n))  # K times each row of _parts
 
@@ -104,9 +48,14 @@ class KernelRows:
         n = self.shape[0]
         h = np.zeros(2 * n + 1)
         h[rows] = c
-        h[n : 2 * n] = self.gram.product(rows, c[:, None])[:, 0]
+        h[n : 2 * n] = self.hypothesis.product(rows, c[:, None])[:, 0]
         h[-1] = b
         return h
+
+    def square(self, rows: Ints) -> Floats:
+        """Return K[rows, rows]."""
+        K = self.hypothesis
+        return K.gram[np.ix_(rows, rows)] if K.keeps_gram else K.some(rows).gram
 
     def coef(self, h: Floats) -> Floats:
         """Return the coefficients c of h = (c, K c, b), (n,)."""
@@ -142,7 +91,7 @@ class KernelRows:
         change = parts - self._parts
         rows = np.flatnonzero(change.any(axis=0))
         if len(rows):
-            self._products = self._products + self.gram.product(rows, change[:, rows].T).T
+            self._products = self._products + self.hypothesis.product(rows, change[:, rows].T).T
             self._parts = parts
         c = scales @ parts
         return np.concatenate([c, scales @ self._products, [c.sum() * self.intercept]])
@@ -205,7 +154,7 @@ class KernelSystem:
         """Return the function B -> S^-1 B by a Cholesky factor."""
         if not len(self._rows):
             return lambda B: B
-        S = self._owner.gram.square(self._rows).T / self._lam
+        S = self._owner.square(self._rows).T / self._lam
         S[np.diag_indices(len(S))] += 1.0 / self._density
         factor = cholesky(S)
         return lambda B: np.asarray(dpotrs(factor, B)[0])
@@ -217,7 +166,7 @@ class KernelSystem:
         every = np.arange(len(rows))
         inverse = (1.0 / self._density)[:, None]
         some = self._owner.hypothesis.some(rows)
-        K = self._owner.gram.square(rows) if some.keeps_gram else None
+        K = self._owner.square(rows) if some.keeps_gram else None
 
         def product(q: Floats) -> Floats:
             Kq = some.product(every, q) if K is None else K @ q
