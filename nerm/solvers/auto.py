@@ -7,7 +7,7 @@ certified, another solver that supports every atom is run. All costs are in seco
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from nerm.certify.conjugates import square_weight
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem, relaxed_problem
+from nerm.solvers.base import NermSolver
 
 if TYPE_CHECKING:
     from nerm.solvers.base import Solver
@@ -157,26 +158,33 @@ def why_unsupported(solver: Solver, problem: Problem) -> str | None:
     return solver.why_unsupported(relaxed_problem(problem, [1.0]))
 
 
-def plan(problem: Problem, solvers: Iterable[Solver]) -> list[Choice]:
-    """Return one or two solvers to run, in order, each with the reason.
+def plan(problem: Problem, solvers: Iterable[Solver]) -> Iterator[Choice]:
+    """Yield one or two solvers to run, in order, each with the reason.
 
     The first is the cheapest of nerm's own solvers that supports the problem, or else the cheapest solver
     that supports every atom. The second is the cheapest other solver that supports every atom, if its
     estimated cost is at most SECOND_OPINION.
     """
     shape = Shape.of(problem)
-    costs = {solver: solver.cost(shape) for solver in solvers}
-    ranked = sorted((s for s in costs if costs[s] < inf), key=lambda s: (s.takes_every_atom, costs[s]))
-    parts = []  # parts of the problem that nerm's own solvers do not support
-    for first in (s for s in ranked if s.installed()):
-        part = None if first.takes_every_atom else why_unsupported(first, problem)
+
+    def ranked(every_atom: bool) -> list[tuple[float, Solver]]:
+        some = (s for s in solvers if (s.takes_every_atom if every_atom else isinstance(s, NermSolver)))
+        costs = ((s.cost(shape), s) for s in some if s.installed())
+        return sorted((pair for pair in costs if pair[0] < inf), key=lambda pair: pair[0])
+
+    parts, first = [], None  # parts of the problem that nerm's own solvers do not support
+    for _, solver in ranked(every_atom=False):
+        part = why_unsupported(solver, problem)
         if part is None:
+            first = solver
+            yield Choice(first, "the lowest estimated cost of nerm's own solvers that take this problem")
             break
         parts.append(part)
-    reason = "the lowest estimated cost of nerm's own solvers that take this problem"
-    if first.takes_every_atom:
-        reason = f"takes every atom; nerm's own solvers do not take {parts[0] if parts else 'it'}"
-    general = (s for s in ranked if s.takes_every_atom and s is not first and costs[s] <= SECOND_OPINION)
-    second = next((s for s in general if s.installed()), None)
-    second_opinion = f"a second opinion: {first.name} was not certified"
-    return [Choice(first, reason), *([Choice(second, second_opinion)] if second else [])]
+    for cost, solver in ranked(every_atom=True):
+        if first is None:
+            first = solver
+            lacking = parts[0] if parts else "it"
+            yield Choice(first, f"takes every atom; nerm's own solvers do not take {lacking}")
+        elif cost <= SECOND_OPINION:
+            yield Choice(solver, f"a second opinion: {first.name} was not certified")
+            return

@@ -6,6 +6,7 @@ import pkgutil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from nerm.certify.solution import SECONDS, Solution, Stats, Status, certify_answer, combine, timed_out
@@ -78,7 +79,7 @@ def choose(problem: Problem) -> list[Choice]:
     >>> [choice.solver.name for choice in choose(problem)]
     ['interior-point', 'clarabel']
     """
-    return auto.plan(problem, known().values())
+    return list(auto.plan(problem, known().values()))
 
 
 class SolverPool:
@@ -124,12 +125,12 @@ class SolverPool:
             _insist(solution)
         return solutions
 
-    def _choices(self, problems: list[Problem], options: dict[str, Any]) -> list[Choice]:
+    def _choices(self, problems: list[Problem], options: dict[str, Any]) -> Iterator[Choice]:
         """Return the solvers to run, in order."""
         if self.solver != "auto":
-            return [Choice(get(self.solver, problems[0]), "asked for")]
-        choices = choose(problems[0])
-        return choices[:1] if options else choices  # options belong to one solver
+            return iter([Choice(get(self.solver, problems[0]), "asked for")])
+        choices = auto.plan(problems[0], known().values())
+        return islice(choices, 1) if options else choices  # options belong to one solver
 
     def _solve_convex(
         self, problems: list[Problem], tol: float, options: dict[str, Any], deadline: float
@@ -138,8 +139,6 @@ class SolverPool:
         best: list[Solution | None] = [None] * len(problems)
         for number, choice in enumerate(self._choices(problems, options)):
             left = [i for i, solution in enumerate(best) if solution is None or solution.status not in PROVED]
-            if not left:
-                break
             if number and clock.is_up(deadline):
                 best = [solution and timed_out(solution) for solution in best]
                 break
@@ -152,6 +151,8 @@ class SolverPool:
                 best[i] = combine(best[i], new)
                 if self.verbose:
                     print_solve(new, f"eta {new.problem.etas.sum():.4g}" if len(new.problem.etas) else "")
+            if all(solution is not None and solution.status in PROVED for solution in best):
+                break
         return [solution for solution in best if solution is not None]
 
     def _session(self, solver: Solver, problem: Problem, deadline: float) -> Session:

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg.lapack import dpotrf
 from threadpoolctl import ThreadpoolController
 
 from nerm.model.hypothesis import far_offset
@@ -300,3 +301,22 @@ def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[
         return lambda v, b: (np.asarray(X[factor.pivots].T @ factor.expansion(v)), float(b)), factor.Z
     offset = far_offset(X) if intercept else np.zeros(d)
     return lambda w, b: (w, float(b - offset @ w)), X - offset if offset.any() else X
+
+
+def cholesky(matrix: Floats) -> Floats:
+    """Return the upper Cholesky factor of a positive semidefinite matrix.
+
+    The matrix is changed in place: before each factorization, add a multiple of its mean diagonal entry to
+    the diagonal, at first 4e-16 times its size, then 100 times more each time. LAPACK is called directly,
+    since on small systems the checks of scipy cost as much as the factorization.
+    """
+    diagonal = np.arange(len(matrix))
+    mean = float(matrix.diagonal().mean())
+    jitter = 4e-16 * len(matrix)
+    while jitter <= 1:
+        matrix[diagonal, diagonal] += jitter * mean
+        factor, failed = dpotrf(matrix)
+        if not failed:
+            return np.asarray(factor)
+        jitter *= 100
+    raise np.linalg.LinAlgError("the system is not positive definite")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf, dpstrf
+from scipy.linalg.lapack import dpstrf
 
 from nerm.typing import Floats, Ints
 
@@ -47,25 +47,6 @@ def pivoted_cholesky(K: Floats, tol: float) -> Factor:
     Z = np.zeros((len(K), rank))
     Z[order - 1] = np.tril(L[:, :rank])
     return Factor(Z, order[:rank] - 1)
-
-
-def cholesky(matrix: Floats) -> Floats:
-    """Return the upper Cholesky factor of a positive semidefinite matrix.
-
-    The matrix is changed in place: before each factorization, add a multiple of its mean diagonal entry to
-    the diagonal, at first 4e-16 times its size, then 100 times more each time. LAPACK is called directly,
-    since on small systems the checks of scipy cost as much as the factorization.
-    """
-    diagonal = np.arange(len(matrix))
-    mean = float(matrix.diagonal().mean())
-    jitter = 4e-16 * len(matrix)
-    while jitter <= 1:
-        matrix[diagonal, diagonal] += jitter * mean
-        factor, failed = dpotrf(matrix)
-        if not failed:
-            return np.asarray(factor)
-        jitter *= 100
-    raise np.linalg.LinAlgError("the system is not positive definite")
 
 
 def conjugate_gradients(

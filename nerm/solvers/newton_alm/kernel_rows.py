@@ -16,7 +16,8 @@ from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrs
 
 from nerm.model.hypothesis import KernelHypothesis
-from nerm.solvers.linalg.systems import cholesky, conjugate_gradients
+from nerm.solvers.interior_point.matrices import cholesky
+from nerm.solvers.linalg.systems import conjugate_gradients
 from nerm.typing import Floats, Ints
 
 DIRECT = 2000  # Newton systems with at most this many rows are factored; larger ones use conjugate gradients
