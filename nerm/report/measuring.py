@@ -351,8 +351,7 @@ def impact_ratios(task: TableTask, scores: Floats) -> list[dict[str, Any]]:
     """
     words, found = task.words, list[dict[str, Any]]()
     kinds = [words[column] for column in words]
-    kinds += [words.agg(", ".join, axis=1)] if len(kinds) > 1 else []
-    for names in kinds:
+    for names in [*kinds, task.crossed] if len(kinds) > 1 else kinds:
         rates = pd.Series(scores > 0).groupby(names, sort=False).agg(["size", "sum", "mean"])
         enough = rates["mean"][rates["size"] >= FEW_ROWS]
         highest = (enough if len(enough) > 1 else rates["mean"]).max() or 1.0

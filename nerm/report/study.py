@@ -211,13 +211,12 @@ def by_group(task: TableTask, seen: Floats, held: TableTask, scores: Floats) -> 
     held, scores
         The rows to score, and their scores, (n,).
     """
-    cells, new = (rows.words.agg(" and ".join, axis=1).to_numpy() for rows in (task, held))
-    groups = pd.Series(seen).groupby(cells)
+    groups = pd.Series(seen).groupby(task.crossed.to_numpy())
     if task.numbers is not None:
         cuts = groups.mean() - seen.mean()
     else:
         cuts = groups.agg(np.quantile, float((seen <= 0).mean()), method="averaged_inverted_cdf")
-    return scores - cuts.reindex(new).fillna(0.0).to_numpy()
+    return scores - cuts.reindex(held.crossed).fillna(0.0).to_numpy()
 
 
 def run_study(

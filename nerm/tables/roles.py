@@ -8,8 +8,9 @@ because such a column may be a leak.
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from itertools import pairwise
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -138,6 +139,11 @@ class TableTask:
         for name, among in self.groups.items():
             found.loc[among, name.partition(" = ")[0]] = name
         return found
+
+    @property
+    def crossed(self) -> Any:
+        """The names of each row's groups of all viewpoints, joined."""
+        return reduce(lambda one, other: one + ", " + other, (words for _, words in self.words.items()))
 
     @property
     def strata(self) -> list[Floats]:
