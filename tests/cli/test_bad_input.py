@@ -272,4 +272,8 @@ def test_too_few_rows_for_a_split(nerm, tmp_path):
         for pair in (("male", ">50K"), ("female", "<=50K"))
     ]
     few.append({**few[0], "sex": "female"})
-    refused(nerm("fit", write(tmp_path, as_csv(few)), *ROLES), "must hold both values")
+    path = write(tmp_path, as_csv(few))
+    refused(nerm("fit", path, *ROLES, "-q"), "must hold both values")
+    *notes, error = nerm("fit", path, *ROLES).err.splitlines()
+    assert "fewer than 30 rows have" in "".join(notes)  # how the table was read is said before
+    assert "must hold both values" in error
