@@ -30,7 +30,8 @@ def test_convergence_prints_slopes_and_saves_the_figure(nerm, tmp_path):
     assert {row["error"] for row in plain["summary"]} == {"risk", "neutrality"}
     assert plain["files"] == {"results": str(results)}
     refused(
-        nerm("reproduce", "convergence", "--n", "40", *TINY, "--results", results), "must be one of n [40]"
+        nerm("reproduce", "convergence", "--n", "40", *TINY, "--results", results),
+        "must be of this experiment, with n [40]",
     )
 
 
