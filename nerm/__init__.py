@@ -1,7 +1,7 @@
 """nerm: neutralized empirical risk minimization.
 
-nerm trains classifiers f that are accurate and do not follow a second opinion g, the viewpoint. An objective
-is written as a sum of terms, and every solution has a certificate of optimality.
+nerm trains classifiers and regressors f that are accurate and neutral to a viewpoint g, such as a group. An
+objective is written as a sum of terms, and every solution has a certificate of optimality.
 
 >>> import numpy as np, nerm
 >>> rng = np.random.default_rng(0)

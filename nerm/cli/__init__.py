@@ -45,7 +45,7 @@ class _InOrder(click.Group):
 )
 @click.version_option(__version__, prog_name="nerm", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Learn classifiers that are accurate and do not follow a second opinion, each with a certificate."""
+    """Fit classifiers and regressors that are neutral to a viewpoint, each with a certificate."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

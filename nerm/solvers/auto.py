@@ -29,7 +29,7 @@ ROW = 3e-7  # per row in a pass over the rows
 NEWTON_STEPS = 20  # iterations of an interior-point method
 PASSES = 10  # passes over X per root of the condition number (conjugate gradients), or over K (pair steps)
 SAMPLE = 1000  # rows from which the condition number is estimated
-SECOND_OPINION = 60.0  # largest estimated seconds of a second solver
+SECOND_SOLVER = 60.0  # largest estimated seconds of a second solver
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def plan(problem: Problem, solvers: Iterable[Solver]) -> Iterator[Choice]:
 
     The first is the cheapest of nerm's own solvers that supports the problem, or else the cheapest solver
     that supports every atom. The second is the cheapest other solver that supports every atom, if its
-    estimated cost is at most SECOND_OPINION.
+    estimated cost is at most SECOND_SOLVER.
     """
     shape = Shape.of(problem)
 
@@ -185,6 +185,6 @@ def plan(problem: Problem, solvers: Iterable[Solver]) -> Iterator[Choice]:
             first = solver
             lacking = parts[0] if parts else "it"
             yield Choice(first, f"takes every atom; nerm's own solvers do not take {lacking}")
-        elif cost <= SECOND_OPINION:
-            yield Choice(solver, f"a second opinion: {first.name} was not certified")
+        elif cost <= SECOND_SOLVER:
+            yield Choice(solver, f"a second solver: the answer of {first.name} was not certified")
             return
