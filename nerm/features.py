@@ -21,15 +21,15 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import logit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.exceptions import NotFittedError
+from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import StratifiedShuffleSplit, check_cv
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.utils import _safe_indexing, indexable
 from sklearn.utils.validation import (
     _check_feature_names_in,
+    _is_fitted,
     _num_samples,
     check_array,
     check_is_fitted,
@@ -50,20 +50,6 @@ __all__ = ["LeafFeatures", "NeutralHead", "ScoreFeatures", "neutral_head"]
 CHANCES = 1e-6  # probabilities are kept this far from 0 and 1 before their logit is taken
 
 
-def is_fitted(estimator: Any) -> bool:
-    """Return whether an estimator is fitted.
-
-    >>> from sklearn.tree import DecisionTreeClassifier
-    >>> is_fitted(DecisionTreeClassifier())
-    False
-    """
-    try:
-        check_is_fitted(estimator)
-    except NotFittedError:
-        return False
-    return True
-
-
 def _check_columns(estimator: Any, X: Any, reset: bool = True) -> None:
     """Check that X is a table with the columns of `fit`; the base model checks the values."""
     if len(getattr(X, "shape", ())) == 1:
@@ -71,7 +57,18 @@ def _check_columns(estimator: Any, X: Any, reset: bool = True) -> None:
     validate_data(estimator, X, reset=reset, skip_check_array=True)
 
 
-class LeafFeatures(TransformerMixin, BaseEstimator):
+class _OnEstimator(MetaEstimatorMixin, BaseEstimator):
+    """An estimator that takes the X of the estimator inside."""
+
+    estimator: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags = copy.copy(self.estimator.__sklearn_tags__().input_tags)
+        return tags
+
+
+class LeafFeatures(TransformerMixin, _OnEstimator):
     """The leaves of a tree ensemble as columns: 1 if the row falls into the leaf, else 0.
 
     A linear model on these columns has one coefficient per leaf, so it can replace the last layer of the
@@ -106,7 +103,7 @@ class LeafFeatures(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> LeafFeatures:
         """Fit the ensemble on (X, y), unless it is fitted, and list its leaves."""
-        if is_fitted(self.estimator):
+        if _is_fitted(self.estimator):
             self.estimator_ = self.estimator
         else:
             self.estimator_ = clone(self.estimator).fit(X, y)
@@ -132,8 +129,7 @@ class LeafFeatures(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = copy.copy(self.estimator.__sklearn_tags__().input_tags)
-        tags.target_tags.required = not is_fitted(self.estimator)
+        tags.target_tags.required = not _is_fitted(self.estimator)
         return tags
 
 
@@ -191,7 +187,7 @@ def base_scores(model: Any, X: Any) -> Floats:
     return scores.reshape(len(scores), -1)
 
 
-class ScoreFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
+class ScoreFeatures(TransformerMixin, _OnEstimator):
     """The scores of a classifier as columns, cross-fitted on the rows that it learns from.
 
     `fit_transform`, which a pipeline calls on its training rows, scores each row by a clone that was fitted
@@ -253,7 +249,6 @@ class ScoreFeatures(MetaEstimatorMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = copy.copy(self.estimator.__sklearn_tags__().input_tags)
         tags.target_tags.required = True
         tags.non_deterministic = True  # fit_transform and transform differ on purpose
         return tags
@@ -309,10 +304,6 @@ def _hash(X: Any) -> str:
     return str(joblib.hash(X.to_numpy() if hasattr(X, "to_numpy") else X))
 
 
-def _no_columns(X: Any) -> Floats:
-    return np.zeros((X.shape[0], 0))
-
-
 def input_columns() -> Any:
     """Return a transformer of a table: numbers imputed and scaled, categories one-hot.
 
@@ -327,7 +318,7 @@ def input_columns() -> Any:
     )
 
 
-class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class NeutralHead(ClassifierMixin, _OnEstimator):
     """A neutral last layer on a base model: linear in the base score and in further columns.
 
     ::
@@ -387,7 +378,7 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 do = "Leave the column out of X, fit the base model without it, and pass the array"
                 raise InvalidInputError(must, repr(getattr(given, "key", given)), do)
         _check_columns(self, X)
-        known, y = is_fitted(self.estimator), column_or_1d(y, warn=True)
+        known, y = _is_fitted(self.estimator), column_or_1d(y, warn=True)
         self.base_ = self.estimator if known else clone(self.estimator).fit(X, y)
         self.classes_ = self.base_.classes_
         rows = np.arange(len(y))
@@ -453,9 +444,9 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _columns(self, X: Any) -> Any:
         """Return the transformer of the columns c(x), not fitted."""
         if self.columns is None:
-            return FunctionTransformer(_no_columns)
+            return ColumnTransformer([])
         if not isinstance(self.columns, str):
-            return clone(self.columns) if not is_fitted(self.columns) else self.columns
+            return clone(self.columns) if not _is_fitted(self.columns) else self.columns
         if self.columns != "input":
             do = "Use 'input', a transformer or None"
             raise InvalidInputError("'columns' must be a transformer or 'input'", repr(self.columns), do)
@@ -480,11 +471,6 @@ class NeutralHead(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         scores = self.decision_function(X)
         codes = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[codes])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags = copy.copy(self.estimator.__sklearn_tags__().input_tags)
-        return tags
 
 
 def neutral_head(
@@ -528,7 +514,7 @@ def neutral_head(
     >>> bool(abs(head.head_.neutrality_) <= 0.05), head.base_ is model
     (True, True)
     """
-    if not is_fitted(model):
+    if not _is_fitted(model):
         do = "Call its fit(X, y), or use NeutralHead"
         raise InvalidInputError("'model' must be fitted", repr(model), do)
     given = {"loss": "logistic", "surrogate": "hinge", "lam": 1e-4, "limit": limit, **options}

@@ -448,6 +448,8 @@ class ChunkedSearch(Search):
         whole, at = self.whole, (solution.coef, solution.intercept)
         counts = whole.sweep(partial(counted, terms=whole.terms, at=at, edges=edges)).values
         interval, label, signs = np.nonzero(counts)
+        beyond = 1e3 * (1.0 + np.abs(scores).max())
+        ends = np.concatenate([[-beyond], edges, [beyond]])
         codes = []
         for groups in self.groups:
             group = np.full(counts.shape[2], groups.codes[-1])
@@ -456,11 +458,7 @@ class ChunkedSearch(Search):
         weight, y = counts[interval, label, signs], (2 * label - 1).astype(float)
         names = list(whole.sample.viewpoints)
         views = [sign((signs >> names.index(name)) % 2 - 0.5) for g in self.groups for name in g.views]
-        found = thresholds((interval + 1).astype(float), y, codes, self.target.metric, weight, views)
-        # The threshold j + 1/2 of these numbers is the edge j - 1. The first and last are beyond all scores.
-        beyond = 1e3 * (1.0 + np.abs(scores).max())
-        ends = np.concatenate([[-beyond], edges, [beyond]])
-        cuts = ends[np.clip(np.ceil(found.thresholds).astype(int) - 1, 0, len(edges) + 1)]
-        zero = weight[interval > np.searchsorted(edges, 0.0)].sum() / weight.sum()
-        cuts[np.abs(found.share - zero).argmin()] = 0.0
-        return replace(found, thresholds=cuts)
+        # every row gets the upper end of its interval as its score, and a threshold becomes the end below it
+        found = thresholds(ends[interval + 1], y, codes, self.target.metric, weight, views)
+        below = np.searchsorted(ends, found.thresholds, side="right") - 1
+        return replace(found, thresholds=ends[np.maximum(below, 0)])

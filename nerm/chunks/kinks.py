@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.atoms.losses import Identity
+from nerm.certify.solution import Solution
 from nerm.chunks.census import stacked
 from nerm.chunks.coding import Terms
 from nerm.chunks.passes import Hypothesis, Progress, Sums, evaluated, sums_of
@@ -29,6 +30,8 @@ from nerm.chunks.pieces import ChunkRows, row_bytes
 from nerm.model.blocks import Block, in_order
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
 from nerm.model.problem import Problem
+from nerm.solvers.newton_alm.solver import AugmentedLagrangianSolver
+from nerm.solvers.registry import choose
 from nerm.typing import Bools, Floats, Matrix
 
 if TYPE_CHECKING:
@@ -211,14 +214,26 @@ def next_state(
     kept = joined(found.kept)
     means = [found.means.rows(len(found.values))] if found.means else []
     small = on_rows(problem, joined([kept, *means]))
-    solution = small.solve("auto", 0.5 * tol)
+    solution = solved(small, 0.5 * tol)
     bound = max(state.bound, solution.certificate.dual - solution.certificate.slack)
     estimate = _estimate(problem, done, kept, found) if found.means else None
     if estimate is not None:
-        solution = estimate.solve("auto", 0.5 * tol)
+        solution = solved(estimate, 0.5 * tol)
     thetas = state.thetas if solution.multipliers is None else solution.multipliers.thetas
     at = np.asarray(solution.coef), float(solution.intercept)
     return replace(state, at=at, bound=bound, thetas=thetas, kept=small.n)
+
+
+def solved(problem: Problem, tol: float) -> Solution:
+    """Solve by the first solver for the problem, then by the augmented Lagrangian, then by all for "auto".
+
+    If rows have heavy tails, the second one is often the first that is certified, and it is fast.
+    """
+    second = AugmentedLagrangianSolver()
+    found = problem.solve(choose(problem)[0].solver, tol)
+    if not found.status.success and second.why_unsupported(problem) is None:
+        found = problem.solve(second, tol)
+    return found if found.status.success else problem.solve("auto", tol)
 
 
 def _estimate(problem: ChunkedProblem, done: NearKinks, kept: FewRows, found: KinkSums) -> Problem | None:

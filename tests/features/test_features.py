@@ -268,10 +268,12 @@ def test_a_head_that_exceeds_its_limit_on_the_scores_of_the_base_model_says_so()
 
 def test_a_threshold_keeps_the_limit_on_the_scores_of_the_base_model():
     X, y, v = rows(400)
-    head = NeutralHead(RandomForestClassifier(20, random_state=0)).fit(X, y, viewpoint=v)
+    plain = nerm.NERMClassifier("logistic", surrogate="hinge", lam=1e-4, limit=0.05)
+    base = GradientBoostingClassifier(n_estimators=300, random_state=0)
+    head = NeutralHead(base, plain).fit(X, y, viewpoint=v)
     scores = head.decision_function(X)
     rates = [[(f[v == one] > 0).mean() for one in "ab"] for f in (scores, scores + head.threshold_)]
-    assert abs(np.diff(rates[0])[0]) <= 0.02 < abs(np.diff(rates[1])[0])
+    assert abs(np.diff(rates[0])[0]) <= 0.05 < abs(np.diff(rates[1])[0])
     np.testing.assert_array_equal(head.predict(X), np.where(scores > 0, "yes", "no"))
 
 
