@@ -159,6 +159,19 @@ class NeutralModel(BaseEstimator):
                 return check_X_y(X, *y, estimator=self, **CHECKS)
             return check_array(X, estimator=self, input_name="X", **CHECKS)
 
+    def _read(self, X: Any, y: Any, viewpoint: Any, sample_weight: Any) -> tuple[Any, Array, Floats]:
+        """Return the validated matrix, labels and sample weights of training rows in memory."""
+        self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
+        for name, values in {"y": y, "sample_weight": sample_weight}.items():
+            check_order(X, values, name)
+        matrix, labels = self._matrix(X, y)
+        if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
+            must = "a precomputed kernel must be a square matrix"
+            raise InvalidInputError(must, f"shape {matrix.shape}", "Pass k(x_i, x_j) as X")
+        if self._pairwise() and sp.issparse(matrix):
+            matrix = matrix.toarray()
+        return matrix, labels, as_weights(sample_weight, len(labels), "sample_weight")
+
     def _scores(self, X: Any) -> Floats:
         """Return the scores of the rows of X, (n, number of problems)."""
         check_is_fitted(self, "solutions_")
@@ -304,10 +317,7 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         """Fit on rows in memory; `target` is the limit and the options of the search, if there is a limit."""
         on_scores = score_limits.asked_of(self)
         self._features = None
-        self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
-        for name, values in {"y": y, "sample_weight": sample_weight}.items():
-            check_order(X, values, name)
-        matrix, labels = self._matrix(X, y)
+        matrix, labels, s = self._read(X, y, viewpoint, sample_weight)
         count = len(distinct(as_values(labels, len(labels), "y", "label"), "y", "labels"))
         fractions = labels.dtype.kind == "f" and np.mod(labels, 1).any()  # scikit-learn refuses these
         if count > max(2, len(labels) / 2) and not fractions:
@@ -320,12 +330,6 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
             must = "'y' must hold classes: words, or integers of at most 64 bits"
             got = str(error).partition(".")[0]
             raise InvalidInputError(must, got, "Code the classes as such") from None
-        if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
-            must = "a precomputed kernel must be a square matrix"
-            raise InvalidInputError(must, f"shape {matrix.shape}", "Pass k(x_i, x_j) as X")
-        if self._pairwise() and sp.issparse(matrix):
-            matrix = matrix.toarray()
-        s = as_weights(sample_weight, len(labels), "sample_weight")
         with warnings.catch_warnings():
             if on_scores or self.quantiles is not None:  # real viewpoints are centred, or cut into groups
                 warnings.simplefilter("ignore", UserWarning)

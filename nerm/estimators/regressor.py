@@ -21,7 +21,7 @@ from nerm.metrics import SCORE_METRICS
 from nerm.solvers.registry import SolverPool
 from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Array, Ints
-from nerm.validation import as_nonnegative, as_pandas, as_real, as_weights, check_known
+from nerm.validation import as_nonnegative, as_pandas, as_real, check_known
 
 
 @dataclass(eq=False, repr=False)
@@ -141,10 +141,8 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
             raise InvalidInputError(must, got, "Limit one of these, or leave confidence out")
         self._forget()
         X = as_pandas(X)
-        self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
-        matrix, target = self._matrix(X, y)
+        matrix, target, s = self._read(X, y, viewpoint, sample_weight)
         target = as_real(target, len(target))
-        s = as_weights(sample_weight, len(target), "sample_weight")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # real viewpoints are centred below
             terms = viewpoints.resolve_terms(viewpoint, X, len(target), s > 0)

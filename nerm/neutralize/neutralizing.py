@@ -28,8 +28,9 @@ def neutralize(
 ) -> Neutralized:
     """Return a solution within a limit on measured neutrality (see `nerm.Problem.neutralize`)."""
     target = Target(limit, measure, **options)
-    own = _own_weights(problem) if target.metric.is_custom else None
-    if own is not None:
+    terms = [t.term for t in problem.objective.terms if isinstance(t.term, Neutrality)]
+    if target.metric.is_custom and len(terms) == 1 and not isinstance(terms[0].weights, str | None):
+        own = as_weights(terms[0].weights, problem.n, "weights")
         target = replace(target, measure=replace(target.metric, weights=(own,)))
     search = search_for(problem, target)
     search.on = measured_on(on, problem, target)
@@ -86,7 +87,7 @@ def explore(search: Search) -> list[Candidate]:
     return found
 
 
-def compare(search: Search, folds: int = 3) -> list[Candidate]:
+def compare(search: Search) -> list[Candidate]:
     """Compare the surrogates on rows that they were not fitted on; return their candidates, best first.
 
     With many rows, each surrogate is fitted on a part of the rows and compared on the others. With few rows
@@ -104,8 +105,8 @@ def compare(search: Search, folds: int = 3) -> list[Candidate]:
     if large:
         learned = [hold_out(strata, min(1 - HOLD_OUT, COMPARED_ROWS / p.n), seed)]
     else:
-        fold = assign_folds(strata, min(folds, p.n), seed)
-        learned = [fold != number for number in range(folds)]
+        fold = assign_folds(strata, min(3, p.n), seed)
+        learned = [fold != number for number in range(3)]
     cells = [2 * groups.codes + (p.y > 0) for groups in search.groups]
     learned = [some for some in learned if all(len(np.unique(c[some])) == len(np.unique(c)) for c in cells)]
     inner = part(search, np.flatnonzero(learned[0])) if large and learned else search
@@ -115,9 +116,7 @@ def compare(search: Search, folds: int = 3) -> list[Candidate]:
         rows, fitted = np.flatnonzero(some), finalists
         if inner is search:
             again = part(search, rows)
-            near = [None if p.is_kernel else one for one in finalists]
-            pairs = zip(finalists, near, strict=True)
-            fitted = [again.solve(one.surrogate, one.weights, start) for one, start in pairs]
+            fitted = [again.solve(o.surrogate, o.weights, None if p.is_kernel else o) for o in finalists]
         for k, one in enumerate(fitted):
             scores[k, ~some] = _elsewhere(p, one, rows)[~some]
     seen = np.flatnonzero(np.isfinite(scores).all(axis=0))
@@ -137,10 +136,10 @@ def compare(search: Search, folds: int = 3) -> list[Candidate]:
     if target.prefer == "accuracy":
         close = lost.mean(axis=1) <= 2 * lost.std(axis=1) / np.sqrt(len(seen))
         frame["tied"] = close & (frame["worth"] > -np.inf)
-    order = frame.assign(ranking=frame["auc"].where(frame["tied"]))
-    order = order.sort_values(["tied", "ranking", "worth"], ascending=False, kind="stable")
-    search.choice = order.drop(columns="ranking")
-    return [finalists[k] for k in order.index]
+    ranking = frame.assign(auc=frame["auc"].where(frame["tied"]))
+    ranking = ranking.sort_values(["tied", "auc", "worth"], ascending=False, kind="stable")
+    search.choice = frame.loc[ranking.index]
+    return [finalists[k] for k in ranking.index]
 
 
 def part(search: Search, rows: Ints) -> Search:
@@ -301,17 +300,6 @@ def _classes(searches: Sequence[Search], start: Sequence[Candidate]) -> tuple[Cl
 
 
 # --- the rows of the measure ----------------------------------------------------------------------
-
-
-def _own_weights(problem: Problem) -> Floats | None:
-    """Return the neutrality weights, (n,), that the user gave as an array; None otherwise.
-
-    They are returned only if the problem has exactly one neutrality term.
-    """
-    terms = [t.term for t in problem.objective.terms if isinstance(t.term, Neutrality)]
-    if len(terms) != 1 or terms[0].weights is None or isinstance(terms[0].weights, str):
-        return None
-    return as_weights(terms[0].weights, problem.n, "weights")
 
 
 def measured_on(on: Any, problem: Problem, target: Target) -> tuple[Any, Floats, tuple[Groups, ...]] | None:
