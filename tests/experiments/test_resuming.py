@@ -149,7 +149,7 @@ def test_two_workers_give_the_same_table(small, finished):
 
 
 def test_dead_worker_is_recorded_and_others_go_on(small, tmp_path):
-    small.update(methods=[from_estimator("dies", Rival("dies")), "lr"], folds=4, etas=None)
+    small.update(methods=[from_estimator("dies", Rival("dies")), "lr"], folds=2, etas=None)
     table = tradeoff(**small, n_jobs=2, results=tmp_path / "deaths.csv")
     dead = table[table.method == "dies"]
     assert (table[table.method == "lr"].status == "ok").all()
