@@ -149,24 +149,19 @@ class Derived:
         return size * (max(top, below) + abs(top - below)) * (1 + _slack(program))
 
 
-def split(parts: list[tuple[float, Any]], q: Floats, mu: float | None = 0.0) -> list[Floats]:
+def split(parts: list[tuple[float, Any]], q: Floats, mu: float = 0.0) -> list[Floats]:
     """Split q into one vector q_j, (d,), per regularizer h_j, to evaluate the conjugate of their sum.
 
     `parts` are the pairs (weight_j, h_j). The vectors minimize sum_j weight_j h_j*(q_j / weight_j) + ||q -
     sum_j q_j||^2 / (2 mu). They are the multipliers of z_j = z in min (mu/2) ||z||^2 - q.z + sum_j weight_j
-    h_j(z_j). With mu=None the program is instead max q.z subject to sum_j weight_j h_j(z_j) <= 1 and z_j = z:
-    the vectors then add up to q, and for norms all quotients (dual norm of q_j) / weight_j of nonzero q_j are
-    equal.
+    h_j(z_j).
     """
     z = cp.Variable(len(q))
     copies = [cp.Variable(len(q)) for _ in parts]
     ties = [copy == z for copy in copies]
     terms = zip(parts, copies, strict=True)
     omega = cp.sum([weight * atom.expression(copy) for (weight, atom), copy in terms])
-    if mu is None:
-        problem = cp.Problem(cp.Minimize(-q @ z), [*ties, omega <= 1])
-    else:
-        problem = cp.Problem(cp.Minimize(mu / 2 * cp.sum_squares(z) - q @ z + omega), ties)
+    problem = cp.Problem(cp.Minimize(mu / 2 * cp.sum_squares(z) - q @ z + omega), ties)
     _solution(problem, z)
     duals = [np.zeros_like(q) if tie.dual_value is None else tie.dual_value for tie in ties]
     return [np.nan_to_num(-np.asarray(dual, dtype=float)) for dual in duals]

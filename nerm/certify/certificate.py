@@ -30,8 +30,8 @@ these programs are rounded up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -229,14 +229,9 @@ def best_certificate(
     wanted = np.inf if tol is None else best.primal - tol * best.size
     slack = Slack(problem, coef, intercept)
     behind: Multipliers | None = None
-
-    def suggested() -> Iterator[Multipliers]:
-        if multipliers is not None:
-            yield multipliers if problem.region is None else with_linear(problem, multipliers, coef)
-        if multipliers is None or tol is not None:
-            yield from candidates(problem, coef, intercept)
-
-    for candidate in suggested():
+    given = [] if multipliers is None else [with_linear(problem, multipliers, coef)]
+    computed = candidates(problem, coef, intercept) if tol is not None or not given else ()
+    for candidate in chain(given, computed):
         point = dual_point(problem, candidate, wanted)
         hidden = slack.of(point)
         if behind is None or point.bound - hidden > best.dual - best.slack:

@@ -175,10 +175,8 @@ def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
     exact = _along(parts, split(parts, q), q)
     if exact.shrink > 1 - NEGLIGIBLE:
         return exact
-    # Omega*(q) is infinite. A split with a small squared l2 term (mu = 1e-3) gives a point near q. A split
-    # with mu = None, whose shares exceed all dual balls in the same proportion, gives the largest t.
-    near, along = _along(parts, split(parts, q, 1e-3), q), _along(parts, split(parts, q, None), q)
-    best = max(found, exact, near, along, key=lambda one: one.shrink)
+    near = _along(parts, split(parts, q, 1e-3), q)  # a small squared l2 term gives a point near q
+    best = max(found, exact, near, key=lambda one: one.shrink)
     return best._replace(nearest=near.nearest, nearest_value=near.nearest_value)
 
 

@@ -264,14 +264,19 @@ class Conditions:
         the same shape, is how far each multiplier may move; a multiplier with distance 0 is fixed.
         """
         gains = ((weighted_targets * distance) ** 2).sum(axis=0)
-        stack = sp.hstack if sp.issparse(self.features) else np.hstack
-        features = stack([self.features, np.ones((len(gains), int(self.intercept)))])
-        M = features.T @ (sp.diags_array(gains) @ features)
-        M = M.toarray() if sp.issparse(M) else M
+        M, k = weighted_gram(self.features, gains, self.intercept), self.features.shape[1]
         scale = np.sqrt(np.diag(M))
         scale[scale == 0] = 1.0
         along = np.linalg.lstsq(M / scale[:, None] / scale, missing / scale, rcond=1e-14)[0] / scale
-        return np.asarray(weighted_targets * distance**2 * (features @ along))
+        return np.asarray(weighted_targets * distance**2 * (self.features @ along[:k] + along[k:].sum()))
+
+
+def weighted_gram(X: Any, weights: Floats, intercept: bool) -> Floats:
+    """Return F' diag(weights) F; F is X, with a column of ones behind it if there is an intercept."""
+    stack = sp.hstack if sp.issparse(X) else np.hstack
+    F = stack([X, np.ones((len(weights), int(intercept)))])
+    gram = F.T @ (sp.diags_array(weights) @ F)
+    return np.asarray(gram.toarray() if sp.issparse(gram) else gram)
 
 
 def _sizes(moments: Floats) -> Floats:

@@ -14,7 +14,7 @@ coefficients that correspond to the multipliers.
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -105,11 +105,10 @@ class Slack:
         """
         margins = block.margins(self.scores)
         width = np.abs(block.targets) * errors + EPS * (np.abs(margins) + 2 * np.abs(block.offsets))
-        steepest: Any = max(map(abs, block.domain))
-        if not steepest * float(width.max(initial=0.0)) <= 1e-5 * NEGLIGIBLE:
+        values, steepest = np.abs(block.atom.value(margins)), np.asarray(max(map(abs, block.domain)))
+        if not steepest * width.max(initial=0.0) <= 1e-4 * NEGLIGIBLE * values.mean():
             low = block.atom.subgradient(margins - width)[0]
             steepest = np.maximum(np.abs(low), np.abs(block.atom.subgradient(margins + width)[1]))
-        values = np.abs(block.atom.value(margins))
         return np.asarray(steepest * width + 4 * EPS * values)
 
     def of(self, point: DualPoint) -> float:

@@ -69,7 +69,8 @@ class Kernel(ABC):
 
     def diagonal(self, X: Any) -> Floats:
         """Return k(x_i, x_i) for every row, (n,)."""
-        return np.array([float(self(X[i : i + 1], X[i : i + 1])[0, 0]) for i in range(X.shape[0])])
+        tiles = (X[start : start + 100] for start in range(0, X.shape[0], 100))
+        return np.concatenate([np.zeros(0), *(np.diag(self(tile, tile)) for tile in tiles)])
 
     def rounding(self, X: Any) -> float:
         """Bound the rounding error of k(x_i, x_j) / sqrt(k(x_i, x_i) k(x_j, x_j)) over all rows of X."""
@@ -211,10 +212,6 @@ class Polynomial(_WithGamma):
             raise InvalidInputError(must, repr(self.degree), "Use 2 or 3, for instance")
         as_nonnegative(self.coef0, "coef0", "A negative one is not positive semidefinite")
 
-    def diagonal(self, X: Any) -> Floats:
-        """Return (gamma ||x_i||^2 + coef0)^degree."""
-        return (self.parameters()["gamma"] * row_squares(X) + self.coef0) ** self.degree
-
     def rounding(self, X: Any) -> float:
         """Bound the relative rounding error: `degree` times the error of a product of rows."""
         return self.degree * sum_error(X.shape[1])
@@ -246,10 +243,6 @@ class Sigmoid(_WithGamma):
     def __post_init__(self) -> None:
         super().__post_init__()
         as_finite(self.coef0, "coef0")
-
-    def diagonal(self, X: Any) -> Floats:
-        """Return tanh(gamma ||x_i||^2 + coef0)."""
-        return np.asarray(np.tanh(self.parameters()["gamma"] * row_squares(X) + self.coef0))
 
 
 @dataclass(frozen=True)

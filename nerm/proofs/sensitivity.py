@@ -21,15 +21,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import null_space
 
 from nerm.atoms.regularizer import L1, Regularizer, SquaredL2
 from nerm.certify.conjugates import parts_of, square_weight
+from nerm.certify.feasibility import weighted_gram
 from nerm.certify.multipliers import Multipliers
 from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
 from nerm.model.blocks import EPS, scaled_weights, shares, term_weights
 from nerm.model.expressions import Risk
 from nerm.model.hypothesis import KernelHypothesis, far_offset
-from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.typing import Floats
 from nerm.validation import check_known
 
@@ -168,25 +169,15 @@ class Linearization:
     @cached_property
     def _system(self) -> tuple[Floats, Floats, Floats, Floats]:
         """The rows of A dz = s, divided by their norms; the norms; H; an orthonormal basis of A dz = 0."""
+        if not np.isfinite(self.density).all():
+            raise Degenerate("the curvature of a loss is infinite at a row")
         d = self.X.shape[1]
-        H = np.zeros((d + 1, d + 1))
-        if self.density.any():
-            workers = RowThreads(self.problem.n, d)
-            with workers:
-                H = np.triu(Features(self.X, workers).gram(self.density)) / self.problem.divisor
-            H = H + np.triu(H, 1).T
-        H = H[: self.size, : self.size].copy()
+        H = weighted_gram(self.X, self.density, self.problem.intercept) / self.problem.divisor
         H[:d, :d] += self.mu * np.eye(d)
-        A, N = (
-            np.vstack([self.rows(self.active), np.eye(self.size)[:d][self.held], self.G]),
-            np.eye(self.size),
-        )
+        A = np.vstack([self.rows(self.active), np.eye(self.size)[:d][self.held], self.G])
         lengths = np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
         A = A / lengths
-        if len(A):
-            _, values, vectors = np.linalg.svd(np.linalg.qr(A, mode="r"))
-            N = vectors[int((values > 1e-9 * values[0]).sum()) :].T
-        return A, lengths, H, N
+        return A, lengths, H, null_space(A, rcond=1e-9) if len(A) else np.eye(self.size)
 
     def solve(self, g: Floats, r: Floats, s: Any = 0.0) -> tuple[Floats, Floats, float]:
         """Solve the linearised conditions for g, (size, k), r, (ties, k), and s, (active rows, k) or 0.
@@ -206,8 +197,6 @@ class Linearization:
         if np.abs(A @ fixed - given).max(initial=0.0) > 1e-7 * np.abs(given).max(initial=0.0):
             raise Degenerate("the change moves a row away from its kink")
         K, right = N.T @ H @ N, -N.T @ (g + H @ fixed)
-        if not np.isfinite(K).all():
-            raise Degenerate("the curvature of a loss is infinite at a row")
         scale = 1 / np.sqrt(np.maximum(np.abs(K).max(axis=1, initial=0.0), 1e-300))
         scaled = scale[:, None] * K * scale
         values = np.linalg.svd(scaled, compute_uv=False)
