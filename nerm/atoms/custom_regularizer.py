@@ -70,15 +70,9 @@ class CustomRegularizer(Regularizer):
         must = "be 0 at w = 0 and nowhere negative or infinite"
         require(holds, self.label, must, got, "Add or drop a constant")
 
-    @property
-    def text(self) -> str:  # type: ignore[override]
-        """The term in formulas."""
-        return f"{self.label}(w)"
-
-    @property
-    def tex(self) -> str:  # type: ignore[override]
-        """The term in LaTeX."""
-        return rf"\operatorname{{{self.label}}}(w)"
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the name and w as text or LaTeX."""
+        return rf"\operatorname{{{self.label}}}(w)" if latex else f"{self.label}(w)"
 
 
 def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:

@@ -410,15 +410,11 @@ class ElasticNet(Regularizer):
         both = ((self.l1_ratio, L1()), (1 - self.l1_ratio, SquaredL2()))
         return tuple((weight, atom) for weight, atom in both if weight)
 
-    @property
-    def text(self) -> str:  # type: ignore[override]
-        """The term in formulas."""
-        return f"({self.l1_ratio:g} ‖w‖₁ + {1 - self.l1_ratio:g} ½‖w‖²)"
-
-    @property
-    def tex(self) -> str:  # type: ignore[override]
-        """The term in LaTeX."""
-        return rf"\left({self.l1_ratio:g}\|w\|_1 + {1 - self.l1_ratio:g}\,\tfrac12\|w\|_2^2\right)"
+    def formula(self, mean: str = "mean", latex: bool = False) -> str:
+        """Return the weighted sum as text or LaTeX."""
+        r, rest = f"{self.l1_ratio:g}", f"{1 - self.l1_ratio:g}"
+        tex = rf"\left({r}\|w\|_1 + {rest}\,\tfrac12\|w\|_2^2\right)"
+        return tex if latex else f"({r} ‖w‖₁ + {rest} ½‖w‖²)"
 
 
 @dataclass(frozen=True)
