@@ -171,7 +171,7 @@ def _crossings(p: Piece, q: Piece, low: float, high: float) -> Floats:
         between[:, -1] = right
         after = (sign(between) != before[:, None]).argmax(axis=1)
         left, right = between[rows, after - 1], between[rows, after]
-    return right
+    return np.where(np.abs(right) < ROUNDING, 0.0, right)
 
 
 def _product(a: Any, x: Floats) -> Floats:
