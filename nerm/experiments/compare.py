@@ -137,7 +137,6 @@ def compare_solvers(
     *,
     tols: Sequence[float] = (1e-3, 1e-5, 1e-7),
     time_limit: float = 10.0,
-    memory_limit: float = 4096.0,
     n_jobs: int = 1,
     results: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -155,8 +154,6 @@ def compare_solvers(
     time_limit
         Seconds after which the process of a run is killed. If a solver was killed at one accuracy, it is not
         run at a finer one on that problem; the row of the finer accuracy says so.
-    memory_limit
-        Megabytes by which the address space of a run may grow (Linux only). Beyond it allocations fail.
     n_jobs
         Number of runs at the same time; each uses one thread.
     results
@@ -192,7 +189,7 @@ def compare_solvers(
     >>> compare_solvers(mine, ["interior-point"], tols=[1e-5])["status"].tolist()
     ['solved']
     """
-    limit, memory = as_positive(time_limit, "time_limit"), as_positive(memory_limit, "memory_limit")
+    limit = as_positive(time_limit, "time_limit")
     accuracies = as_grid(tols, "tols")[::-1]
     if isinstance(problems, str):
         check_known(problems, "'problems'", SETS)
@@ -214,12 +211,11 @@ def compare_solvers(
                 solver = here[solver]
             named = {**place, "solver": solver.name, "version": solver.version()}
             places = tuple({**named, "tol": tol} for tol in accuracies)
-            jobs.append(Job(places, partial(_series, problem, solver, limit, memory)))
+            jobs.append(Job(places, partial(_series, problem, solver, limit)))
     if not jobs:
         must = "'problems' and 'solvers' must not be empty"
         raise InvalidInputError(must, "nothing to run", "Leave them out")
-    settings: Row = {"experiment": "compare_solvers", "nerm": nerm.__version__}
-    settings |= {"time_limit": limit, "memory_limit": memory}
+    settings: Row = {"experiment": "compare_solvers", "nerm": nerm.__version__, "time_limit": limit}
     measured = ("n", "d", "peak_mb", "claim", "status", "certified_gap", "correct_claim", "reason")
     table = run_jobs(jobs, measured, settings, n_jobs=n_jobs, results=results, progress=progress)
     table.attrs["time_limit"] = limit
@@ -234,10 +230,10 @@ def _digest(problem: Problem) -> str:
     return str(hash((repr(problem), problem.hypothesis.X, blocks)))[:8]
 
 
-def _series(problem: Any, solver: Any, limit: float, memory: float, places: Sequence[Row]) -> Iterator[Row]:
+def _series(problem: Any, solver: Any, limit: float, places: Sequence[Row]) -> Iterator[Row]:
     """Run one solver on one problem at each accuracy, coarsest first; yield one row per accuracy.
 
-    Each run is a process of its own.
+    Each run is a process of its own, whose allocations fail beyond 4 GB of memory (on Linux).
     """
     from nerm.solvers.process import run_with_deadline
 
@@ -250,7 +246,7 @@ def _series(problem: Any, solver: Any, limit: float, memory: float, places: Sequ
             reason = f"not tried: the time was up at tol {slow:g} already"
             row |= {"status": "time limit", "seconds": limit, "reason": reason}
         else:
-            outcome = run_with_deadline(_run, (problem, solver, tol), limit, memory=memory)
+            outcome = run_with_deadline(_run, (problem, solver, tol), limit, memory=4096.0)
             row |= outcome.result or _failure(outcome, limit)
             slow = tol if row["status"] == "time limit" else None
         row["reason"] = row["reason"][:300]

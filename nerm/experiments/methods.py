@@ -181,7 +181,6 @@ def from_objective(
     label: str = "",
     tuning: str | None = None,
     kernel: Any = None,
-    sample_weight: Callable[[Array], Array | None] | None = None,
     **options: Any,
 ) -> Method:
     """Create a method for `tradeoff` from an objective; the neutrality weights are solved as one path.
@@ -197,8 +196,6 @@ def from_objective(
         Neutrality weights.
     kernel
         As for ``Objective.on``.
-    sample_weight
-        A function that takes labels, (n,), and returns row weights, (n,), or None.
     options
         Passed to ``Problem.path``: ``solver``, ``tol``.
 
@@ -211,9 +208,7 @@ def from_objective(
     """
 
     def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:
-        weight = None if sample_weight is None else sample_weight(fold.y)
-        given = {"viewpoint": fold.viewpoint, "kernel": kernel, "sample_weight": weight}
-        problem = objective(lam / len(fold.y)).on(fold.X, fold.y, **given)
+        problem = objective(lam / len(fold.y)).on(fold.X, fold.y, viewpoint=fold.viewpoint, kernel=kernel)
         return (Fit.of(solution, fold.X_test) for solution in problem.path(list(values) or [0.0], **options))
 
     return Method(name, label or name, "one-hot", tuple(map(float, etas)), tuning, fit, fit)
