@@ -207,7 +207,8 @@ def _found(search: Search) -> Candidate:
     for at in compare(search):
         found += filter(None, [search.final(at)])
         lost = at.quality["accuracy"] - max((one.quality["accuracy"] for one in found), default=0.0)
-        if lost <= 2 * search.error_of_accuracy:  # else a nonconvex candidate became worse on the way
+        error = search.error_of_accuracy * np.sqrt(search.problem.n / at.solution.problem.n)
+        if lost <= 2 * error:  # else the weight does not suit all rows, or convex steps made the model worse
             break
     best = max(found, key=lambda one: one.quality["accuracy"], default=None)
     convex = [one for one in search.history.candidates if any(one.etas) and one.solution.problem.is_convex]
