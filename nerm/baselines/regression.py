@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from nerm.baselines.adapters import imported
 from nerm.baselines.base import dense
 from nerm.errors import InvalidInputError
+from nerm.estimators.design import as_viewpoint
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_nonnegative, as_real
 from nerm.viewpoint import as_numbers
@@ -29,11 +30,14 @@ class GroupRegressor(RegressorMixin, BaseEstimator, ABC):
 
     sees_group: ClassVar[bool] = True
 
-    def fit(self, X: Any, y: Any, *, viewpoint: Any) -> Self:
-        """Fit the method; X is (n, d), y and viewpoint are (n,)."""
+    def fit(self, X: Any, y: Any, *, viewpoint: Any = None, sensitive_features: Any = None) -> Self:
+        """Fit the method; X is (n, d), y and viewpoint are (n,).
+
+        `sensitive_features` is another name of `viewpoint`.
+        """
         matrix = np.asarray(dense(as_matrix(X)), dtype=float)
         n = len(matrix)
-        self._fit(matrix, as_real(y, n), as_numbers(viewpoint, n))
+        self._fit(matrix, as_real(y, n), as_numbers(as_viewpoint(viewpoint, sensitive_features), n))
         self.n_features_in_ = matrix.shape[1]
         return self
 

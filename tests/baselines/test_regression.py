@@ -27,6 +27,17 @@ def test_residualised_columns_are_uncorrelated_with_a_group_or_a_number(rows):
         assert np.corrcoef(f, y)[0, 1] > 0.3
 
 
+@pytest.mark.parametrize("model", [ResidualisedRidge(), FairRidge(), WassersteinBarycentre()])
+def test_sensitive_features_is_another_name_of_viewpoint(model, rows):
+    X, y, v = rows
+    named = model.fit(X, y, viewpoint=v).predict(X, viewpoint=v)
+    assert np.array_equal(model.fit(X, y, sensitive_features=v).predict(X, viewpoint=v), named)
+    with pytest.raises(nerm.InvalidInputError, match="two names of one argument"):
+        model.fit(X, y, viewpoint=v, sensitive_features=v)
+    with pytest.raises(nerm.InvalidInputError, match=r"'viewpoint' must .* Got None"):
+        model.fit(X, y)
+
+
 def test_the_fair_ridge_explains_at_most_its_share(rows):
     X, y, v = rows
     for share in (0.0, 0.1, 0.9):
