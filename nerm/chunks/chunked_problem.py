@@ -174,8 +174,8 @@ class ChunkedProblem(SolveMethods):
 
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term, after one pass."""
-        at = check_hypothesis(self.sample, coef, intercept)
-        return self.value(self.sweep(partial(sums_at, terms=self.terms, at=at)).values, at[0])
+        at = np.append(*check_hypothesis(self.sample, coef, intercept))
+        return self.value(self.sweep(partial(sums_at, terms=self.terms, at=at)).values, at[:-1])
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of a hypothesis: its value on all rows, and a lower bound."""
@@ -186,7 +186,7 @@ class ChunkedProblem(SolveMethods):
 
         Every two-sided term has theta = 1/2.
         """
-        at = check_hypothesis(self.sample, coef, intercept)
+        at = np.append(*check_hypothesis(self.sample, coef, intercept))
         state = Progress(at, np.full(len(two_sided(self.sample)), 0.5), at)
         return state if self.is_straight else self._with_next_method(state)
 
@@ -211,7 +211,7 @@ class ChunkedProblem(SolveMethods):
         method = self.method(state)
         work = method.work(self, state)
         found = self.sweep(work)
-        value = self.value(found.values, state.at[0]).total
+        value = self.value(found.values, state.at[:-1]).total
         state = replace(state, passes=state.passes + 1)
         if value < state.value:
             state = replace(state, best=state.at, value=value, values=found.values, decisions=found.decisions)
@@ -230,7 +230,7 @@ class ChunkedProblem(SolveMethods):
     def _certificate(self, state: Progress) -> Certificate:
         """Return the certificate of the best hypothesis so far, from sums over all rows."""
         sizes = abs(state.value) + (abs(state.bound) if np.isfinite(state.bound) else 0.0) + self.scale
-        slack = rounding_of_sums(self.sample, *state.best, self.n, sizes)
+        slack = rounding_of_sums(self.sample, state.best[:-1], float(state.best[-1]), self.n, sizes)
         return from_bounds(state.value, state.bound, self.scale, slack)
 
     @cached_property
@@ -277,8 +277,9 @@ class ChunkedProblem(SolveMethods):
         stats = Stats("chunks", iterations=state.passes, solve_seconds=spent, details=details, timed_out=late)
         multipliers = Multipliers(np.zeros((len(state.values), 0)), state.thetas)
         problem = replace(without_rows(self.sample), divisor=self.terms.divisor)
-        value, certificate = self.value(state.values, state.best[0]), self._certificate(state)
-        return certify_bounds(problem, state.best, value, multipliers, certificate, stats, tol)
+        best, certificate = (state.best[:-1], float(state.best[-1])), self._certificate(state)
+        value = self.value(state.values, best[0])
+        return certify_bounds(problem, best, value, multipliers, certificate, stats, tol)
 
 
 @dataclass(frozen=True)
@@ -445,7 +446,7 @@ class ChunkedSearch(Search):
             return super().table(solution, scores)
         cuts = np.unique(np.quantile(scores, np.linspace(0, 1, SOME_THRESHOLDS)))
         edges = np.union1d(0.5 * (cuts[1:] + cuts[:-1]), 0.0)
-        whole, at = self.whole, (solution.coef, solution.intercept)
+        whole, at = self.whole, np.append(solution.coef, solution.intercept)
         counts = whole.sweep(partial(counted, terms=whole.terms, at=at, edges=edges)).values
         interval, label, signs = np.nonzero(counts)
         beyond = 1e3 * (1.0 + np.abs(scores).max())

@@ -25,7 +25,7 @@ from nerm.atoms.losses import Identity
 from nerm.certify.solution import Solution
 from nerm.chunks.census import stacked
 from nerm.chunks.coding import Terms
-from nerm.chunks.passes import Hypothesis, Progress, Sums, evaluated, sums_of
+from nerm.chunks.passes import Progress, Sums, evaluated, sums_of
 from nerm.chunks.pieces import ChunkRows, row_bytes
 from nerm.model.blocks import Block, in_order
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
@@ -118,7 +118,7 @@ class NearKinks:
     ----------
     terms : Terms
         The objective and the coding.
-    at, other : (coef, intercept)
+    at, other : (d + 1,) arrays
         The hypothesis at which values are computed, and a second one at which the small problem is exact,
         too.
     distance : float
@@ -130,8 +130,8 @@ class NearKinks:
     """
 
     terms: Terms
-    at: Hypothesis
-    other: Hypothesis
+    at: Floats
+    other: Floats
     distance: float = np.inf
     share: float = 1.0
 
@@ -149,7 +149,7 @@ class NearKinks:
         """
         if np.isinf(self.distance):
             return np.ones(len(scores), dtype=bool), np.zeros((len(blocks), len(scores)))
-        others = X @ self.other[0] + self.other[1]
+        others = X @ self.other[:-1] + self.other[-1]
         low, high = np.minimum(scores, others) - self.distance, np.maximum(scores, others) + self.distance
         near = ~np.all([is_linear(block, low, high) for block in blocks], axis=0)
         near[near] = np.diff(np.floor(self.share * np.arange(near.sum() + 1))) > 0  # the same in every pass
@@ -193,7 +193,7 @@ def work(problem: ChunkedProblem, state: Progress) -> NearKinks:
     most = min(sample.n * 2**state.passes, max(sample.n, problem.chunks.limit // row_bytes(X)))
     if n <= most or state.keeps_all:
         return near
-    scores = X @ state.at[0] + state.at[1]
+    scores = X @ state.at[:-1] + state.at[-1]
 
     def expected(distance: float) -> float:
         return n * float(replace(near, distance=distance).parted(X, sample.blocks, scores)[0].mean())
@@ -220,7 +220,7 @@ def next_state(
     if estimate is not None:
         solution = solved(estimate, 0.5 * tol)
     thetas = state.thetas if solution.multipliers is None else solution.multipliers.thetas
-    at = np.asarray(solution.coef), float(solution.intercept)
+    at = np.append(solution.coef, solution.intercept)
     return replace(state, at=at, bound=bound, thetas=thetas, kept=small.n)
 
 
@@ -244,7 +244,13 @@ def _estimate(problem: ChunkedProblem, done: NearKinks, kept: FewRows, found: Ki
 
         length (x.w + b - o) + rest b,    length x = slope in w,    length + rest = slope in b
     """
-    (w, b), X, blocks, J = done.at, problem.sample.hypothesis.X, problem.sample.blocks, len(found.values)
+    w, b, X, blocks, J = (
+        done.at[:-1],
+        done.at[-1],
+        problem.sample.hypothesis.X,
+        problem.sample.blocks,
+        len(found.values),
+    )
     near, slopes = done.parted(X, blocks, X @ w + b)
     rows = few_rows(X, blocks, ~near)
     masses, wanted = (rows[1][:, 0] * (rows[1][:, 1] != 0)).sum(axis=1), np.zeros(J)

@@ -18,8 +18,6 @@ from nerm.typing import Floats, Matrix
 if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
 
-Hypothesis = tuple[Floats, float]
-
 
 @dataclass(frozen=True, eq=False)
 class Sums:
@@ -47,14 +45,14 @@ class Sums:
 
 
 def evaluated(
-    raw: ChunkRows, terms: Terms, at: Hypothesis
+    raw: ChunkRows, terms: Terms, at: Floats
 ) -> tuple[ChunkRows, tuple[Block, ...], Floats, tuple[Floats, Floats, int]]:
     """Code a raw chunk and evaluate it at a hypothesis.
 
     Return its rows, its blocks, its scores, (n,), and the fields of `Sums`.
     """
     rows = terms.coding.read(raw)
-    blocks, scores = terms.blocks(rows), rows.X @ at[0] + at[1]
+    blocks, scores = terms.blocks(rows), rows.X @ at[:-1] + at[-1]
     weight = rows.sample_weight if terms.weighted else np.ones(rows.n)
     decisions = np.zeros((1 + len(rows.viewpoints), 4, 2))
     for k, v in enumerate([-np.ones(rows.n), *rows.viewpoints.values()]):
@@ -71,7 +69,7 @@ def sums_of(X: Matrix, c: Floats) -> Floats:
     return np.column_stack([linear, flat.sum(axis=1)]).reshape(*c.shape[:-1], -1)
 
 
-def sums_at(raw: ChunkRows, terms: Terms, at: Hypothesis) -> Sums:
+def sums_at(raw: ChunkRows, terms: Terms, at: Floats) -> Sums:
     """Return the sums of a raw chunk at a hypothesis."""
     return Sums(*evaluated(raw, terms, at)[-1])
 
@@ -84,11 +82,11 @@ class ScoreCounts(Sums):
     """
 
 
-def counted(raw: ChunkRows, terms: Terms, at: Hypothesis, edges: Floats) -> ScoreCounts:
+def counted(raw: ChunkRows, terms: Terms, at: Floats, edges: Floats) -> ScoreCounts:
     """Count the rows of a raw chunk between edges of scores; interval j is where j edges are below f."""
     rows = terms.coding.read(raw)
     weight = rows.sample_weight if terms.weighted else np.ones(rows.n)
-    interval = np.searchsorted(edges, rows.X @ at[0] + at[1], side="left")
+    interval = np.searchsorted(edges, rows.X @ at[:-1] + at[-1], side="left")
     shape = len(edges) + 1, 2, 2 ** len(rows.viewpoints)
     cell = np.ravel_multi_index((interval, (rows.y > 0).astype(int), signs_of(rows.viewpoints)), shape)
     counts = np.bincount(cell, weight, int(np.prod(shape))).astype(float)
@@ -106,11 +104,11 @@ class Progress:
 
     Attributes
     ----------
-    at : (coef, intercept)
-        The hypothesis of the next pass.
+    at : (d + 1,) array
+        The hypothesis of the next pass, h = (w, b).
     thetas : (K,) array
         The theta of each two-sided term, from the latest solve.
-    best : (coef, intercept)
+    best : (d + 1,) array
         The hypothesis with the smallest objective so far; before the first pass equal to `at`.
     value, bound : float
         The objective at `best`, infinite before the first pass, and the lower bound on the optimum.
@@ -136,9 +134,9 @@ class Progress:
 
     """
 
-    at: Hypothesis
+    at: Floats
     thetas: Floats
-    best: Hypothesis
+    best: Floats
     value: float = np.inf
     bound: float = -np.inf
     passes: int = 0
@@ -171,7 +169,6 @@ def mark_of(problem: ChunkedProblem) -> str:
 def save_state(path: Any, state: Progress, mark: str) -> None:
     """Write the state to a checkpoint file atomically."""
     arrays = {f.name: getattr(state, f.name) for f in fields(state)}
-    arrays |= {name: np.append(*arrays[name]) for name in ("at", "best")}
     with write_atomically(path) as file:
         np.savez(file, mark=mark, **arrays)
 
@@ -191,7 +188,6 @@ def saved_state(path: Any, mark: str) -> Progress | None:
         raise InvalidInputError(must, f"{str(path)!r}, which cannot be read ({error})", do) from None
     if parts.pop("mark", None) != mark:
         raise InvalidInputError(must, f"{str(path)!r} of another fit", do)
-    parts |= {name: (parts[name][:-1], float(parts[name][-1])) for name in ("at", "best")}
     return Progress(**parts)
 
 

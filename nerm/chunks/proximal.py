@@ -110,7 +110,7 @@ class SmoothedPass:
     def _sums(self, X: Matrix, blocks: list[Block]) -> tuple[Floats, ...]:
         """Return the fields of `Derivatives` after those of `Sums`, for some rows."""
         state = self.state
-        hypotheses = np.vstack([np.append(*state.at), state.base, *state.centres[1:]])
+        hypotheses = np.vstack([state.at, state.base, *state.centres[1:]])
         here, before, *centres = (X @ hypotheses[:, :-1].T + hypotheses[:, -1]).T
         parts, first = split(blocks)
         factors = np.repeat(self.factors, np.diff([*first, len(parts)]))
@@ -153,9 +153,8 @@ def split(blocks: Any) -> tuple[list[Block], list[int]]:
 
 def begin(state: Progress) -> Progress:
     """Return the state before the first pass, at the best hypothesis."""
-    h = np.append(*state.best)
-    state = replace(state, at=state.best, base=h, level=np.inf)
-    return replace(state, centres=h[None], taus=np.zeros(1), tau=WARM_TAU)
+    h = state.best
+    return replace(state, at=h, base=h, level=np.inf, centres=h[None], taus=np.zeros(1), tau=WARM_TAU)
 
 
 def work(problem: ChunkedProblem, state: Progress) -> SmoothedPass:
@@ -174,7 +173,7 @@ def next_state(
     from nerm.atoms.small_programs import model_minimum
 
     n, sample = problem.terms.divisor, problem.sample
-    factors, omegas, h = term_weights(sample), parts_of(sample.regularizers), np.append(*state.at)
+    factors, omegas, h = term_weights(sample), parts_of(sample.regularizers), state.at
     row = float(factors @ found.masses.sum(axis=1)) / n**2
     ridge = INTERCEPT_RIDGE * min(square_weight(sample.regularizers) or row, row)
 
@@ -187,10 +186,9 @@ def next_state(
         steps = [state.base + t * (h - state.base) for t in LENGTHS]
         levels = [level(values, one) for values, one in zip(found.shorter, steps, strict=True)]
         best = int(np.argmin(levels))
-        at = steps[best]
         # Two steps in a row were too long: tau is too small for a quadratic model.
         tau = min(state.tau / SHRINK, COLD_TAU) if state.failed else state.tau
-        state = replace(state, at=(at[:-1], float(at[-1])), bound=bound, tau=tau, failed=not state.failed)
+        state = replace(state, at=steps[best], bound=bound, tau=tau, failed=not state.failed)
         return replace(
             state, level=np.inf if levels[best] <= state.level or tau != state.tau else state.level
         )
@@ -214,9 +212,7 @@ def next_state(
     decrease = here - level(found.smoothed + found.gradients @ step + 0.5 * curved, h + step)
     at = h + step
     failed = state.failed and np.isinf(state.level)
-    state = replace(
-        state, failed=failed, at=(at[:-1], float(at[-1])), base=h, thetas=thetas, bound=bound, level=here
-    )
+    state = replace(state, failed=failed, at=at, base=h, thetas=thetas, bound=bound, level=here)
     size = tol * abs(state.value)
     is_smooth = all(part.atom.facts.quadratic is None for part in split(sample.blocks)[0])
 

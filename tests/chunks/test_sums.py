@@ -116,7 +116,7 @@ def test_the_estimate_has_the_values_and_gradients_of_all_rows(case):
 def test_derivatives_of_a_pass(case):
     X, y, v, (w, b) = case
     rows = LOGISTIC.on(nerm.Chunks((X, y, v)))
-    state = proximal.begin(Progress((w, b), np.full(1, 0.5), (w, b)))
+    state = proximal.begin(Progress(np.append(w, b), np.full(1, 0.5), np.append(w, b)))
     found = rows.sweep(proximal.work(rows, state))
     Z = np.column_stack([X.toarray() if sp.issparse(X) else X, np.ones(len(y))])
     at = np.append(w, b)
@@ -147,7 +147,7 @@ def test_smoothed_sums_around_a_centre(case):
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
     first, second, at = np.random.default_rng(5).normal(size=(3, X.shape[1] + 1))
     taus = np.array([0.0, 2.0])
-    state = Progress((at[:-1], at[-1]), np.full(1, 0.5), (at[:-1], at[-1]))
+    state = Progress(at, np.full(1, 0.5), at)
     state = replace(state, base=first, centres=np.stack([first, second]), taus=taus, tau=0.7)
     found = problem.sweep(proximal.work(problem, state))
     Z = np.column_stack([X.toarray() if sp.issparse(X) else X, np.ones(len(y))])
