@@ -96,7 +96,8 @@ class TextTable:
         >>> parse_table("a,b\n1,x\n?,y\n,z\n", "t").unknown("a")
         array([False,  True,  True])
         """
-        return pd.Series(self[name]).str.lower().isin([word.lower() for word in self.missing]).to_numpy()
+        missing, (codes, distinct) = {word.lower() for word in self.missing}, pd.factorize(self[name])
+        return np.array([word.lower() in missing for word in distinct], dtype=bool)[codes]
 
     def known(self, name: str) -> dict[str, None]:
         """Return the different known cells of a column, in their order."""

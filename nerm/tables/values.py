@@ -187,7 +187,8 @@ def numbers_in(words: Iterable[str], decimal: str | None = None) -> Floats:
     >>> numbers_in(["$1,234.5", "12 000", "(3.5)"], ".").tolist()
     [1234.5, 12000.0, -3.5]
     """
-    return np.array([_number(word, decimal) for word in words], dtype=float)
+    codes, distinct = pd.factorize(np.array([*words], dtype=object))
+    return np.array([_number(word, decimal) for word in distinct], dtype=float)[codes]
 
 
 def _number(word: str, decimal: str | None = None) -> float:
