@@ -68,9 +68,7 @@ class Block:
     @cached_property
     def at_zero(self) -> float:
         """The sum of the block at f = 0."""
-        if self.offsets.any():
-            return self.total(np.zeros(len(self.targets)))
-        return float(self.weights.sum()) * self.atom.facts.at_zero
+        return self.total(np.zeros(len(self.targets)))
 
     def conjugates(self, row: Floats) -> Floats:
         """Return the conjugate of f_i -> atom(targets_i f_i - offsets_i) at dual variables, (n,).

@@ -146,21 +146,13 @@ class LinearHypothesis(CachedProducts):
         """The norm of each scaled row, (n,); see `extent` for the scaling."""
         near = self._near[0]
         inverse = np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
-        if sp.issparse(near):
-            shares = near.data * inverse[near.indices]
-            squares = sp.csr_array((shares * shares, near.indices, near.indptr), shape=near.shape)
-            return np.sqrt(squares @ np.ones(self.size))
-        return np.sqrt(np.einsum("ij,j,ij,j->i", near, inverse, near, inverse))
+        return np.sqrt(kernels.row_squares(near @ sp.diags_array(inverse)))
 
     @cached_property
     def _sizes(self) -> Floats:
         """The largest absolute value of each column of X - 1 offset', (d,)."""
-        near = self._near[0]
-        if not sp.issparse(near):
-            return np.maximum(np.abs(near.max(axis=0)), np.abs(near.min(axis=0)))
-        sizes = np.zeros(self.size)
-        np.maximum.at(sizes, near.indices, np.abs(near.data))
-        return sizes
+        largest = abs(self._near[0]).max(axis=0)
+        return np.asarray(largest.toarray() if sp.issparse(largest) else largest).ravel()
 
     def squared_row_norms(self) -> Floats:
         """Return ||x_i||^2 for every row, (n,)."""
