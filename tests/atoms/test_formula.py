@@ -290,6 +290,9 @@ def test_the_conjugate_of_a_numeric_function_is_not_below_the_truth():
         lambda m: cp.maximum(cp.square(m), 2 * m - 1),  # they touch
         lambda m: -cp.minimum(m, 1 - m, 0),
         lambda m: cp.abs(m - 1e6),
+        lambda m: (
+            cp.abs(-85 * (m + 3.458) - 0.3) + 85 * (m + 3.458)
+        ),  # a constant for m < -3.46, up to rounding
         lambda m: cp.power(cp.pos(1 - m), 1.5),
         lambda m: cp.square(cp.pos(m)) + cp.power(cp.pos(1 - m), 1.2),
         lambda m: cp.maximum(cp.exp(m), cp.square(m), 1),
