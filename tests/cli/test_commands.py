@@ -238,9 +238,9 @@ def test_demo(nerm, tmp_path):
     assert max(len(line.rstrip()) for line in table.splitlines()) <= 80
     assert sorted(p.name for p in tmp_path.iterdir()) == ["nerm-demo.csv", "nerm-demo.html", "nerm-demo.svg"]
     readme = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
-    (quoted,) = re.findall(r"the AUC falls by only ([\d.]*\d)", readme)
+    (quoted,) = re.findall(r"the AUC falls by less than ([\d.]*\d)", readme)
     ((limited, plain),) = re.findall(r"AUC of ([\d.]+) instead of ([\d.]+)", " ".join(ran.out.split()))
-    assert float(plain) - float(limited) == pytest.approx(float(quoted), abs=0.002)
+    assert float(plain) - float(limited) < float(quoted)
 
 
 def test_help_teaches_by_example(nerm):
