@@ -150,11 +150,7 @@ def _sign_change(increasing: Callable[[Floats], Floats], n: int) -> tuple[Floats
     If the function has no sign change between -FARTHEST and FARTHEST, both numbers are close to the end where
     its sign would change.
     """
-    low, high = np.full(n, -1.0), np.full(n, 1.0)
-    while ((increasing(high) < 0) & (high < FARTHEST)).any():
-        high = np.where(increasing(high) < 0, np.minimum(4 * high, FARTHEST), high)
-    while ((increasing(low) > 0) & (low > -FARTHEST)).any():
-        low = np.where(increasing(low) > 0, np.maximum(4 * low, -FARTHEST), low)
+    low, high = np.full(n, -FARTHEST), np.full(n, FARTHEST)
     for _ in range(MOST_STEPS):
         middle = 0.5 * (low + high)
         if ((middle <= low) | (middle >= high)).all():
