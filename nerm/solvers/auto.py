@@ -105,7 +105,7 @@ def augmented_lagrangian(shape: Shape) -> float:
     """
     if shape.kernel:
         return NEWTON_STEPS * one_pass(shape)
-    return (1 if shape.smooth else 4) * PASSES * sqrt(shape.condition) * one_pass(shape)
+    return (1 if shape.smooth else 6) * PASSES * sqrt(shape.condition) * one_pass(shape)
 
 
 def pair_steps(shape: Shape) -> float:
