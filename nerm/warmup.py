@@ -20,7 +20,7 @@ def warm_up() -> None:
         (len(X), X, "interior-point", None),  # enough rows to condense the problem
         (200, sp.csr_array(X), "interior-point", None),
         (200, sp.csr_array(X), "augmented-lagrangian", None),
-        (200, X, "smo", "rbf"),
+        (200, X[:200] @ X[:200].T, "smo", "precomputed"),
     )
     for atom in (nerm.Hinge(), nerm.SquaredHinge()):
         objective = nerm.Risk(atom) + 0.1 * nerm.SquaredL2() + nerm.Neutrality(atom)
