@@ -207,7 +207,8 @@ def _found(search: Search) -> Candidate:
     for at in compare(search):
         found += filter(None, [search.final(at)])
         lost = at.quality["accuracy"] - max((one.quality["accuracy"] for one in found), default=0.0)
-        error = search.error_of_accuracy * np.sqrt(search.problem.n / at.solution.problem.n)
+        fitted = at.solution.problem.n or search.problem.n  # a solution of chunks holds no rows
+        error = search.error_of_accuracy * np.sqrt(search.problem.n / fitted)
         if lost <= 2 * error:  # else the weight does not suit all rows, or convex steps made the model worse
             break
     best = max(found, key=lambda one: one.quality["accuracy"], default=None)
