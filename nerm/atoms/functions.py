@@ -139,7 +139,7 @@ def roots(p: Piece, q: Piece, low: float, high: float) -> Iterable[float]:
         return _crossings(p, q, low, high)
     x = float(_inside(np.array([low, high])[np.isfinite([low, high])])[int(np.isfinite(low))])
     p, q = p.around(x), q.around(x)
-    a, b, c = p.curve - q.curve, p.slope - q.slope, p.level - q.level
+    a, b, c = _sum(p.curve, -q.curve), _sum(p.slope, -q.slope), p.level - q.level
     discriminant = b * b - 4 * a * c
     far = -0.5 * (b + np.copysign(np.sqrt(max(discriminant, 0.0)), b))
     moves = [part / whole for part, whole in ((far, a), (c, far)) if whole and discriminant > 0]

@@ -122,6 +122,14 @@ def test_many_random_formulas(seed):
         # they cross twice next to a kink
         (lambda m: cp.maximum(cp.abs(0.2 * m + 2.5), cp.logistic(m + 1)), (-12.50005, -12.49995, 1.80130)),
         (lambda m: cp.maximum(cp.power(cp.pos(2 * m), 1.5), 0.25 * cp.abs(m)), (0.0, 1 / 128)),
+        # lines that are parallel up to rounding do not cross far away
+        (
+            lambda m: cp.maximum(
+                cp.huber(m + 0.3) - 0.2 * m - 0.2 * m - 0.5 * m + 3.8,
+                cp.abs(0.2 * m - 1) - 0.2 * m - 2 * m - 0.5 * m + 2.3,
+            ),
+            (-0.251191,),
+        ),
     ],
 )
 def test_curves_that_cross_at_or_next_to_a_kink(formula, kinks):
