@@ -18,6 +18,7 @@ EXPERIMENTS = {
     "convergence": (("n", "etas", "redraw"), "slopes", "figure_1"),
     "tradeoff": (ON_DATA, "front", "figure_2"),
     "levels": ((*ON_DATA, "measures", "limits"), "level_means", "figure_levels"),
+    "acs": ((*ON_DATA, "measures", "limits"), "level_means", "figure_levels"),
 }
 FIGURES = (".png", ".pdf", ".svg")
 
@@ -93,8 +94,8 @@ def solvers(
 @numbers_option("n", "For convergence: numbers of samples.", int)
 @numbers_option("etas", "For convergence: neutrality weights.")
 @option("redraw", "For convergence: every repetition draws a new sample.", is_flag=True, default=None)
-@numbers_option("measures", "For levels: the measures that are limited.", str)
-@numbers_option("limits", "For levels: the limits.")
+@numbers_option("measures", "For levels and acs: the measures that are limited.", str)
+@numbers_option("limits", "For levels and acs: the limits.")
 @numbers_option("datasets", "On data: german,adult,bank by default.", str)
 @numbers_option("methods", "On data: all of the experiment's by default.", str)
 @numbers_option("lam", "On data: lambda, or those to choose from.")
@@ -108,8 +109,8 @@ def reproduce(console: Console, which: str, results: str | None, figure: str | N
 
     convergence is its figure 1: how the errors of risk and neutrality fall with the number of samples.
     tradeoff is figure 2: AUC against C_sgn on real data, method by method. levels is figure 2 again, with
-    limits on measured neutrality; --methods says which methods, for instance nerm,head. The full
-    protocol takes some ten minutes on two cores, levels hours, so keep --results.
+    limits on measured neutrality; acs is the same on ACSIncome, with neutral heads. The full protocol takes
+    some ten minutes on two cores, levels and acs hours, so keep --results.
 
     Examples
     --------
@@ -117,7 +118,7 @@ def reproduce(console: Console, which: str, results: str | None, figure: str | N
       nerm reproduce convergence --n 100,1000,10000 --etas 0.1,1 --redraw --jobs 2
       nerm reproduce tradeoff --datasets german --repetitions 1 --results german.csv --figure figure2.png
       nerm reproduce tradeoff --methods neutral-svm,lr --lam 1,10 --jobs 2
-      nerm reproduce levels --datasets acs_income --methods nerm,head --folds 3 --results acs.csv
+      nerm reproduce acs --methods nerm,head --repetitions 1 --folds 3 --results acs.csv
       nerm reproduce levels --datasets german --limits 0.05,0.01 --repetitions 1 --figure levels.png
     """
     check_places({}, {"--results": results, "--figure": figure})

@@ -9,13 +9,13 @@ times. `nerm.plots` draws the tables; the table of `compare_solvers` is drawn by
 from nerm.experiments.compare import compare_solvers
 from nerm.experiments.convergence import convergence, slopes
 from nerm.experiments.gradient import Tuned, tune
-from nerm.experiments.levels import LEVEL_METHODS, level_means, levels
+from nerm.experiments.levels import LEVEL_METHODS, acs, level_means, levels
 from nerm.experiments.methods import METHODS, Fit, Fold, Method, from_estimator, from_objective
 from nerm.experiments.running import read
 from nerm.experiments.tradeoff import cross_validate, front, non_dominated, sweep, tradeoff
 
 __all__ = [
-    "LEVEL_METHODS", "METHODS", "Fit", "Fold", "Method", "Tuned", "compare_solvers", "convergence",
+    "LEVEL_METHODS", "METHODS", "Fit", "Fold", "Method", "Tuned", "acs", "compare_solvers", "convergence",
     "cross_validate", "from_estimator", "from_objective", "front", "level_means", "levels", "non_dominated",
     "read", "slopes", "sweep", "tradeoff", "tune",
 ]  # fmt: skip

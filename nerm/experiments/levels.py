@@ -333,6 +333,20 @@ def levels(
     return cross_validate(chosen, settings, "limit", datasets=datasets, **options)
 
 
+def acs(datasets: Any = ("acs_income", "acs_race"), **options: Any) -> Any:
+    """Compare all methods of `levels`, neutral heads included, on ACSIncome, by sex and by race.
+
+    The limits are 0.05, 0.02 and 0.01 on parity. The data are acs_income.csv, as folktables writes it, or a
+    part of it in Parquet (see `nerm.datasets.load`). The options and the result are those of `levels`.
+
+    >>> few = {"methods": "nerm", "lam": 1.0, "folds": 2, "repetitions": 1, "limits": 0.1}
+    >>> acs("diabetes", **few)["measure"].unique().tolist()  # any other data set
+    ['calders_verwer_score']
+    """
+    defaults = {"methods": list(LEVEL_METHODS), "measures": "calders_verwer_score", "limits": LIMITS[1:]}
+    return levels(datasets, **{**defaults, **options})
+
+
 def level_means(table: Any) -> Any:
     """Return means over folds of the measures on test rows, one row per method and limit.
 

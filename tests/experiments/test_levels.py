@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from nerm import plots
-from nerm.experiments import LEVEL_METHODS, METHODS, Fit, Fold, level_means, levels, read, tradeoff
+from nerm.experiments import LEVEL_METHODS, METHODS, Fit, Fold, acs, level_means, levels, read, tradeoff
 from nerm.experiments.levels import Brought
 from nerm.experiments.tradeoff import measures
 from tests.conftest import make_data
@@ -192,7 +192,8 @@ def test_bad_tables_and_panels():
 
 def test_a_neutral_head_reaches_its_limit():
     """The head and the boosted trees with group thresholds are methods like the others, by name."""
-    table = levels(**{**FEW, "lam": 1.0}, methods=["head", "boosted-thresholds", "nerm"], limits=0.1)
+    given = {**FEW, "lam": 1.0, "methods": ["head", "boosted-thresholds", "nerm"], "limits": 0.1}
+    table = acs(**given)
     assert set(table["method"]) == {"head", "boosted-thresholds", "nerm"}
     assert (table["measure"] == "calders_verwer_score").all()
     assert table.groupby("method")["sees_group"].first().to_dict() == {"boosted-thresholds": True, "head": False, "nerm": False}  # fmt: skip
