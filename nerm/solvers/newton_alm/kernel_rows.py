@@ -40,6 +40,7 @@ class KernelRows:
         self.norms = hypothesis.squared_row_norms()
         self._parts = np.zeros((0, n))
         self._products = np.zeros((0, n))  # K times each row of _parts
+        self._system: KernelSystem | None = None
 
     def expansion(self, rows: Ints, c: Floats, b: float) -> Floats:
         """Return h = (c, K c, b), (2n + 1,), for coefficients c on some rows.
@@ -100,10 +101,15 @@ class KernelRows:
     def system(self, density: Floats, ridge: Floats, tol: float) -> KernelSystem:
         """Return the Newton system H for the row curvatures `density`, (n,).
 
-        `ridge` is (lam, ..., lam, r), with lam and r of `nerm.solvers.newton_alm.method`.
+        `ridge` is (lam, ..., lam, r), with lam and r of `nerm.solvers.newton_alm.method`. The previous system
+        is returned again if lam and the set of rows with positive curvature are the same and no curvature
+        changed by more than the relative amount `tol`.
         """
         rows = np.flatnonzero(density > 0)
-        return KernelSystem(self, rows, density[rows], float(ridge[0]), float(ridge[-1]))
+        lam = float(ridge[0])
+        if self._system is None or not self._system.is_similar(rows, density[rows], lam, tol):
+            self._system = KernelSystem(self, rows, density[rows], lam, float(ridge[-1]))
+        return self._system
 
     @cached_property
     def preconditioner(self) -> tuple[Floats, Floats]:
@@ -150,6 +156,15 @@ class KernelSystem:
         self._ridge = ridge
         self.products = 0
         self._apply = self._factored() if len(rows) <= DIRECT else self._iterated()
+
+    def is_similar(self, rows: Ints, density: Floats, lam: float, tol: float) -> bool:
+        """Return whether this system can be used for other curvatures.
+
+        It can if rows and lam are equal and all curvatures are within the relative distance `tol`.
+        """
+        if lam != self._lam or not np.array_equal(rows, self._rows):
+            return False
+        return bool(np.all(np.abs(density - self._density) <= tol * self._density))
 
     def _factored(self) -> Callable[[Floats], Floats]:
         """Return the function B -> S^-1 B by a Cholesky factor."""

@@ -203,7 +203,9 @@ class AugmentedLagrangian:
         """
         h = centre.h
         scores = centre.scores
-        widths = self._widths(scores, centre, tau)
+        # The first step treats rows at a kink at the previous centre as if they stayed there: most do.
+        extend = best.centres > 0
+        widths = self._widths(scores, centre, tau, extend)
         for step in range(MAX_ITERATIONS):
             point = self._point(h, scores, centre, tau, widths)
             best = self._better(best, h, scores, point, tol)
@@ -211,7 +213,7 @@ class AugmentedLagrangian:
             enough = step > 0 and left <= INNER * max(best.gap, tol * abs(best.primal))
             if best.converged or enough or clock.is_up(deadline):
                 break
-            move, products = self._direction(point, widths)
+            move, products = self._direction(point, h, scores, centre, tau, widths, extend and step == 0)
             moved = self.rows.scores(move)
             length = self._step_length(h, scores, move, moved, centre, tau, widths)
             if length == 0.0:
@@ -275,16 +277,17 @@ class AugmentedLagrangian:
             lines[k] = self.rows.weighted_sum(self.blocks.slopes * u, scales)
         return lines
 
-    def _widths(self, scores: Floats, centre: Iterate, tau: float) -> Floats:
+    def _widths(self, scores: Floats, centre: Iterate, tau: float, extend: bool) -> Floats:
         """Return the proximal weight R_k of each theta_k, (K,).
 
-        R_k is proportional to e_k'H^-1 e_k, the change of eta_k (S_k^+ - S_k^-) per unit of theta_k.
+        R_k is proportional to e_k'H^-1 e_k, the change of eta_k (S_k^+ - S_k^-) per unit of theta_k. `extend`
+        is explained in `Blocks.smoothed`.
         """
         if not self.eta.any():
             return np.ones(len(self.eta))
-        at = self.blocks.smoothed(scores, centre.u, tau)
+        at = self.blocks.smoothed(scores, centre.u, tau, extend=extend)
         system = self._system(at, centre.thetas)
-        responses = [system.quadratic_form(e) for e in self._lines(at.u)]
+        responses = [system.quadratic_form(e) for e in self._lines(at.extended)]
         width = PROXIMAL * min(1.0, tau / self.floor)
         return np.maximum(width * np.array(responses), 1e-9 * self.eta.max() ** 2)
 
@@ -292,12 +295,36 @@ class AugmentedLagrangian:
         curvature = self.blocks.slopes * self.blocks.targets * at.curvature
         return self.rows.system(self._scales(thetas) @ curvature, self.ridge, INNER)
 
-    def _direction(self, point: _Point, widths: Floats) -> tuple[Floats, int]:
-        """Return the Newton direction, shaped like h, and the number of products with H."""
-        system = self._system(point.at, point.thetas)
+    def _direction(
+        self,
+        point: _Point,
+        h: Floats,
+        scores: Floats,
+        centre: Iterate,
+        tau: float,
+        widths: Floats,
+        extend: bool,
+    ) -> tuple[Floats, int]:
+        """Return the Newton direction, shaped like h, and the number of products with H.
+
+        With `extend`, rows at a kink at the centre are treated as if they stayed there. If the result is no
+        descent direction, the plain Newton direction is returned.
+        """
+        at = point.at
+        gradient = point.gradient
+        if extend:
+            at = self.blocks.smoothed(scores, centre.u, tau, extend=True)
+            parts = self.blocks.slopes * at.extended
+            gradient = self._ridge_gradient(h, centre) + self.rows.weighted_sum(
+                parts, self._scales(point.thetas)
+            )
+        system = self._system(at, point.thetas)
         between = (point.thetas > 0) & (point.thetas < 1) & (self.eta > 0)
-        lines = self._lines(point.at.u)[between]
-        return system.solve(-point.gradient, lines, widths[between]), system.products
+        lines = self._lines(at.extended)[between]
+        move = system.solve(-gradient, lines, widths[between])
+        if extend and self.rows.dot(move, point.gradient) >= 0:
+            return self._direction(point, h, scores, centre, tau, widths, False)
+        return move, system.products
 
     def _step_length(
         self,

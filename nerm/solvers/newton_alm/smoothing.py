@@ -34,12 +34,15 @@ class Smoothed(NamedTuple):
         sum_i B_i phi_r(m_i) and sum_i B_i (phi*(u_i) + u_i o_i) with offsets o of each block, (J,).
     u, curvature
         First and second derivative of phi_r in m, (J, n).
+    extended
+        u, (J, n). With `extend`, u is not clipped to [low, high] in rows whose centre is strictly inside.
     """
 
     values: Floats
     conjugates: Floats
     u: Floats
     curvature: Floats
+    extended: Floats
 
 
 class Blocks:
@@ -74,14 +77,18 @@ class Blocks:
         rows = zip(self.weights, self.targets, self._offsets, self.blocks, strict=True)
         return np.array([w @ b.atom.value(t * scores - o) for w, t, o, b in rows])
 
-    def smoothed(self, scores: Floats, centre: Floats, tau: float, *, only: Any = None) -> Smoothed:
+    def smoothed(
+        self, scores: Floats, centre: Floats, tau: float, *, extend: bool = False, only: Any = None
+    ) -> Smoothed:
         """Return the blocks at `scores`, (n,), smoothed around the multipliers `centre`, (J, n).
 
-        `only` is a mask of the blocks that are evaluated, by default all; the others are left 0.
+        With `extend`, rows whose centre is strictly inside its bounds count as rows at a kink: they have
+        curvature, and their multiplier in `extended` is not clipped. `only` is a mask of the blocks that are
+        evaluated, by default all; the others are left 0.
         """
         values = np.zeros(len(self.blocks))
         conjugates = np.zeros(len(self.blocks))
-        u, curvature = np.zeros((2, *centre.shape))
+        u, curvature, extended = np.zeros((3, *centre.shape))
         for j, block in enumerate(self.blocks):
             if only is not None and not only[j]:
                 continue
@@ -91,17 +98,18 @@ class Blocks:
             facts = block.atom.facts
             if facts.quadratic is None:
                 jet = block.atom.derived.jet(m)
-                u[j] = jet.slope
+                u[j] = extended[j] = jet.slope
                 curvature[j] = np.minimum(jet.curvature, STEEPEST)
                 values[j] = w @ jet.value
                 conjugates[j] = w @ (u[j] * m - jet.value)
             else:
                 a, q, low, high = map(float, (*facts.quadratic, *facts.slopes))
                 r = max(tau * self.units[j] - q, 0.0)
-                sums = _quadratic(m, w, centre[j], a, q, r, low, high, u[j], curvature[j])
+                parts = u[j], curvature[j], extended[j]
+                sums = _quadratic(m, w, centre[j], a, q, r, low, high, extend and r > 0, *parts)
                 values[j], conjugates[j] = sums
             conjugates[j] += w @ (offsets * u[j])
-        return Smoothed(values, conjugates, u, curvature)
+        return Smoothed(values, conjugates, u, curvature, extended)
 
 
 def block_units(blocks: Sequence[Block], *, intercept: bool) -> tuple[float, Floats]:
@@ -128,8 +136,8 @@ def multipliers(blocks: Sequence[Block], scores: Floats) -> Floats:
 
 
 @compiled()
-def _quadratic(m, w, centre, a, q, r, low, high, u, curvature):  # type: ignore[no-untyped-def]
-    """Write u and curvature of one block in place, (n,) each.
+def _quadratic(m, w, centre, a, q, r, low, high, extend, u, curvature, extended):  # type: ignore[no-untyped-def]
+    """Write u, curvature and extended of one block in place, (n,) each.
 
     Return sum_i w_i phi_r(m_i) and sum_i w_i phi*(u_i).
     """
@@ -138,7 +146,10 @@ def _quadratic(m, w, centre, a, q, r, low, high, u, curvature):  # type: ignore[
     for i in range(len(m)):
         z = (m[i] - a + r * centre[i]) / (q + r)
         u[i] = min(max(z, low), high)
-        curvature[i] = 1.0 / (q + r) if low < z < high else 0.0
+        at = centre[i] if extend else z
+        free = low < at < high
+        curvature[i] = 1.0 / (q + r) if free else 0.0
+        extended[i] = z if free and extend else u[i]
         conjugate = u[i] * (a + 0.5 * q * u[i])
         value += w[i] * (u[i] * m[i] - conjugate - 0.5 * r * (u[i] - centre[i]) ** 2)
         conjugates += w[i] * conjugate

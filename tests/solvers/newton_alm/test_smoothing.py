@@ -42,6 +42,16 @@ def test_smoothed_derivatives(atom):
         assert at.curvature[0, 0] == pytest.approx((after.u[0, 0] - before.u[0, 0]) / (2 * h), abs=1e-5)
 
 
+def test_smoothed_rows_at_a_kink_leave_their_bounds():
+    blocks, centre = one_block(nerm.Hinge(), [0.0, 0.0]), np.array([[-0.5, -1.0]])
+    at = blocks.smoothed(np.array([0.0, 0.0]), centre, 0.1, extend=True)
+    assert at.extended[0] == pytest.approx(
+        [-10.5, -1.0]
+    )  # the first was free and goes on, the second stays at its end
+    assert at.curvature[0] == pytest.approx([10.0, 0.0])
+    assert at.u[0] == pytest.approx([-1.0, -1.0])
+
+
 def test_rows_without_weight_have_no_target():
     block = Block(nerm.Exponential(), np.array([1.0, 0.0]), np.array([1.0, 1.0]), 0, 0)
     blocks = Blocks([block], np.ones(1), np.ones(1))
