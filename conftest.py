@@ -5,6 +5,9 @@ pytest -n 2              the gate: all but `slow`; hypothesis draws the same exa
 pytest -m slow -n 2      exhaustive checks, and every property of hypothesis on freshly drawn examples
 """
 
+import sys
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
@@ -26,6 +29,14 @@ def explores(config: pytest.Config) -> bool:
 def pytest_configure(config: pytest.Config) -> None:
     """Let hypothesis draw freely in the slow set only."""
     settings.load_profile("explore" if explores(config) else "gate")
+
+
+@pytest.fixture(autouse=True)
+def close_figures() -> Iterator[None]:
+    """Close the figures of each test, so that many tests in one process do not hold many figures."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 @pytest.hookimpl(tryfirst=True)

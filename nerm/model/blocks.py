@@ -218,11 +218,11 @@ def score_unit(blocks: Iterable[Block], *, intercept: bool) -> tuple[float, floa
 def limit_values(problem: Problem, scores: Floats) -> Floats:
     """Return C_k at the given scores for each limit C_k <= t_k, (number of limits,)."""
     first = len(problem.objective.terms)
+    sums = by_side(problem.blocks, (block.total(scores) for block in problem.blocks))
     values = np.full(len(problem.limits), -np.inf)
-    for block in problem.blocks:
-        if block.term >= first:
-            k = block.term - first
-            values[k] = max(values[k], block.total(scores) / problem.divisor)
+    for (term, _), total in sums.items():
+        if term >= first:
+            values[term - first] = max(values[term - first], total / problem.divisor)
     return values
 
 

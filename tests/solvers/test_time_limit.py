@@ -244,7 +244,7 @@ def test_an_interrupt_leaves_no_process():
 
 def test_where_nothing_can_be_forked_what_does_not_pickle_is_named(monkeypatch):
     monkeypatch.setattr(process, "START_METHOD", "spawn")
-    with pytest.raises(nerm.InvalidInputError, match="solver that does not check the time must be given"):
+    with pytest.raises(nerm.InvalidInputError, match="its atoms and its options must be picklable"):
         bound().solve(Foreign("sleeps"), time_limit=600, callback=lambda: None)
 
 
