@@ -32,7 +32,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from nerm.datasets.published_files import PUBLISHED
+from nerm.datasets.loading import PUBLISHED
 
 #: name -> (file, names of columns, lines to skip, separator, target, its positive value, viewpoint)
 FILES = {

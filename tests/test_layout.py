@@ -41,7 +41,7 @@ DEFERRED = {
     "estimators.base.NeutralModel.save": "io",
     "experiments.compare.figure": "plots",
     "io.load": "tables",
-    "model.bind.on": "chunks",
+    "model.problem.on": "chunks",
     "model.problem.Problem.certify": "certify",
     "model.problem.Problem.convexified": "solvers",
     "model.problem.Problem.to_cvxpy": "cvxpy_backend",

@@ -127,7 +127,8 @@ class Regularizer(Term):
     def at(self, d: int) -> Any:
         """Return the functions of d coefficients: value, subgradient, conjugate, finite_multiple, prox, free.
 
-        They are closed forms (`Separable`), or computed numerically (`nerm.atoms.small_programs.Derived`).
+        They are closed forms (`Separable`), or computed numerically (`Derived` in
+        `nerm.atoms.custom_regularizer`).
         """
         return _at(self, d)
 
@@ -182,7 +183,7 @@ def _at(atom: Regularizer, d: int) -> Any:
     found = atom.structure(d)
     if found is not None and found.is_separable:
         return Separable(found, d)
-    from nerm.atoms.small_programs import Derived
+    from nerm.atoms.custom_regularizer import Derived
 
     return Derived(atom.expression, d)
 

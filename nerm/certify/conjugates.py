@@ -155,7 +155,7 @@ def _with_square(parts: Parts, mu: float, q: Floats) -> float:
     shares = _split(parts, mu, q)
     value = bound(shares)
     if len(parts) > 1 and value - reached(shares) > NEGLIGIBLE * value and len(q) <= MOST_COEFFICIENTS:
-        from nerm.atoms.small_programs import split
+        from nerm.atoms.custom_regularizer import split
 
         value = min(value, bound(split(parts, q, mu)))
     return value
@@ -170,7 +170,7 @@ def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
     norms = all(atom.is_norm(len(q)) for _, atom in parts)
     if len(parts) == 1 or len(q) > MOST_COEFFICIENTS or (norms and found.shrink > 1 - NEGLIGIBLE):
         return found
-    from nerm.atoms.small_programs import split
+    from nerm.atoms.custom_regularizer import split
 
     exact = _along(parts, split(parts, q), q)
     if exact.shrink > 1 - NEGLIGIBLE:

@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.certify.certificate import ADVICE, Certificate, best_certificate, infeasibility
+from nerm.certify.certificate import ADVICE, Certificate, Slack, best_certificate, infeasibility
 from nerm.certify.conjugates import NEGLIGIBLE
-from nerm.certify.feasibility import restored
-from nerm.certify.multipliers import Multipliers
-from nerm.certify.rounding import Slack
+from nerm.certify.multipliers import Multipliers, restored
 from nerm.model.blocks import ObjectiveValue, limit_values, one_sided, two_sided, value_at_zero
 from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.problem import Problem, check_hypothesis, without_rows

@@ -16,13 +16,13 @@ import numpy as np
 
 from nerm.atoms.losses import Hinge, Logistic
 from nerm.atoms.regularizer import Regularizer
-from nerm.certify.certificate import Certificate, from_bounds
+from nerm.certify.certificate import Certificate, from_bounds, rounding_of_sums
 from nerm.certify.multipliers import Multipliers
-from nerm.certify.rounding import rounding_of_sums
 from nerm.certify.solution import Solution, Stats, certify_bounds
 from nerm.chunks import kinks, proximal
 from nerm.chunks.coding import Terms
-from nerm.chunks.passes import (
+from nerm.chunks.pieces import row_bytes
+from nerm.chunks.proximal import (
     Progress,
     counted,
     mark_of,
@@ -32,7 +32,6 @@ from nerm.chunks.passes import (
     signs_of,
     sums_at,
 )
-from nerm.chunks.pieces import row_bytes
 from nerm.chunks.source import Chunks
 from nerm.errors import InvalidInputError, NotNeutralError, NotSolvedError, UnsupportedProblemError
 from nerm.metrics import SOME_THRESHOLDS, Thresholds, thresholds

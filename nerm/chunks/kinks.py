@@ -23,10 +23,9 @@ import scipy.sparse as sp
 
 from nerm.atoms.losses import Identity
 from nerm.certify.solution import Solution
-from nerm.chunks.census import stacked
-from nerm.chunks.coding import Terms
-from nerm.chunks.passes import Progress, Sums, evaluated, sums_of
+from nerm.chunks.coding import Terms, stacked
 from nerm.chunks.pieces import ChunkRows, row_bytes
+from nerm.chunks.proximal import Progress, Sums, evaluated, sums_of
 from nerm.model.blocks import Block, in_order
 from nerm.model.hypothesis import LinearHypothesis, sorted_csr
 from nerm.model.problem import Problem

@@ -29,7 +29,7 @@ OVERHEAD = 400  # bytes per row that a pass needs beside the row itself
 class ChunkRows:
     """A chunk of n rows.
 
-    A raw chunk is as it was read. Then it is validated (`nerm.chunks.census.checked`) and coded as numbers
+    A raw chunk is as it was read. Then it is validated (`nerm.chunks.coding.checked`) and coded as numbers
     (`nerm.chunks.coding`).
 
     Attributes

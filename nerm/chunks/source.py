@@ -22,8 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.chunks.census import Census, count
-from nerm.chunks.coding import Coding, learn
+from nerm.chunks.coding import Census, Coding, count, learn
 from nerm.chunks.pieces import Called, ChunkRows, NpzFile, as_rows, slices
 from nerm.errors import InvalidInputError
 from nerm.validation import as_positive, is_lazy

@@ -192,7 +192,7 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
     pairs = [pair.rpartition("=") for pair in options.get("same", ())]
     if wrong := ["".join(pair) for pair in pairs if not all(pair)]:
         raise click.BadParameter(f"--same must be two values, such as Male=M, not {wrong[0]!r}.")
-    names = {field.name for field in fields(nerm.tables.formats.Layout)} & options.keys()
+    names = {field.name for field in fields(nerm.tables.reading.Layout)} & options.keys()
     same = {before.strip(): after.strip() for before, _, after in pairs}
     own = {"columns": _columns(options["columns"]), "header": not options["no_header"], "same": same}
     return {name: options[name] for name in names} | own
@@ -205,7 +205,7 @@ def _columns(given: str | None) -> list[str] | None:
     """
     if given is None or not given.startswith("@"):
         return None if given is None else [name.strip() for name in given.split(",")]
-    published = nerm.datasets.published_files.PUBLISHED
+    published = nerm.datasets.loading.PUBLISHED
     if given[1:] in published:
         return published[given[1:]]["columns"]
     try:

@@ -15,8 +15,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
+from nerm.atoms.custom_regularizer import dual_number, dual_share
 from nerm.atoms.regularizer import Regularizer
-from nerm.atoms.small_programs import dual_number, dual_share
 from nerm.certify.multipliers import Multipliers, multipliers_from_weighted_duals
 from nerm.model.blocks import Block, by_side
 from nerm.model.constraints import Polyhedron

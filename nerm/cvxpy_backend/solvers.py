@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from nerm.certify.feasibility import runs_away
+from nerm.certify.multipliers import runs_away
 from nerm.certify.solution import Answer
 from nerm.errors import InvalidInputError, UnsupportedProblemError
 from nerm.model.blocks import EPS

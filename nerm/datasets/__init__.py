@@ -9,7 +9,6 @@
 """
 
 from nerm.datasets.coding import Discretize, OneHot
-from nerm.datasets.loading import Dataset, load, names
-from nerm.datasets.published_files import DataUnavailableError
+from nerm.datasets.loading import Dataset, DataUnavailableError, load, names
 
 __all__ = ["DataUnavailableError", "Dataset", "Discretize", "OneHot", "load", "names"]

@@ -46,9 +46,8 @@ from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import neutralized, rows_to_learn_from, target_of
 from nerm.metrics import quantile_codes
 from nerm.model import kernels
-from nerm.model.bind import bind
 from nerm.model.expressions import Neutrality, Objective, Risk, viewpoint_of
-from nerm.model.problem import Problem, with_terms
+from nerm.model.problem import Problem, bind, with_terms
 from nerm.neutralize import Neutralized, Target
 from nerm.neutralize.target import collapse
 from nerm.signs import sign

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from nerm.atoms.margin import MarginFunction
 from nerm.atoms.regularizer import Regularizer
@@ -100,6 +101,11 @@ class Block:
 def weigh(weights: Floats, values: Floats) -> float:
     """Return sum_i weights_i values_i by pairwise summation, which is more accurate than BLAS."""
     return float(np.sum(weights * values))
+
+
+def row_squares(X: Any) -> Floats:
+    """Return ||x_i||^2 for every dense or sparse row, (n,)."""
+    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
 
 def sum_error(k: int) -> float:

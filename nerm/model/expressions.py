@@ -134,7 +134,7 @@ class Algebra(ABC):
         sample_weight
             (n,) weights s_i >= 0 of the risk. Neutrality terms have their own weights u_i.
         """
-        from nerm.model.bind import on
+        from nerm.model.problem import on
 
         rows = {"viewpoint": viewpoint, "sample_weight": sample_weight}
         return on(self.subject_to(), X, y, kernel=kernel, intercept=intercept, **rows)

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
 from nerm.model import kernels
-from nerm.model.blocks import EPS, sum_error
+from nerm.model.blocks import EPS, row_squares, sum_error
 from nerm.typing import Floats, Ints, Matrix
 from nerm.validation import as_matrix, check_finite
 
@@ -146,7 +146,7 @@ class LinearHypothesis(CachedProducts):
         """The norm of each scaled row, (n,); see `extent` for the scaling."""
         near = self._near[0]
         inverse = np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
-        return np.sqrt(kernels.row_squares(near @ sp.diags_array(inverse)))
+        return np.sqrt(row_squares(near @ sp.diags_array(inverse)))
 
     @cached_property
     def _sizes(self) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from nerm.errors import InvalidInputError
-from nerm.model.blocks import EPS, sum_error
+from nerm.model.blocks import EPS, row_squares, sum_error
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_finite, as_floats, as_nonnegative, as_positive, check_finite, check_known
 
@@ -399,11 +399,6 @@ def _variance(X: Matrix, sample_weight: Floats | None) -> float:
         return float(share @ np.mean((X - mean) ** 2, axis=1))
     variance = float(share @ np.asarray(X.multiply(X).mean(axis=1)).ravel()) - mean**2
     return variance if variance > 1e-14 * mean**2 else 0.0  # constant data: only cancellation errors remain
-
-
-def row_squares(X: Any) -> Floats:
-    """Return ||x_i||^2 for every dense or sparse row, (n,)."""
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
 
 
 __all__ = [

@@ -6,6 +6,10 @@ told apart in grey.
 """
 
 from nerm.plots.figures import (
+    DASHES,
+    MARKERS,
+    OKABE_ITO,
+    atom,
     convergence_panel,
     eta_path,
     figure_1,
@@ -15,8 +19,6 @@ from nerm.plots.figures import (
     level_panel,
     tradeoff_panel,
 )
-from nerm.plots.margin_functions import atom
-from nerm.plots.style import DASHES, MARKERS, OKABE_ITO
 
 __all__ = [
     "DASHES", "MARKERS", "OKABE_ITO", "atom", "convergence_panel", "eta_path", "figure_1",

@@ -1,27 +1,90 @@
-"""Draw the paper's two figures, models at target levels, and paths of neutrality weights.
+"""Draw the paper's two figures, models at target levels, paths of neutrality weights, and atoms.
 
 The look of a curve in the panels of target levels tells the kind of its method:
 
 - circle: predictions do not depend on the group; square: they do; star: the method has no target level;
 - hollow marker: predictions are random;
 - solid line: the level is a parameter of the method; dashed line: a grid of weights was searched.
+
+The colours of Okabe and Ito can be told apart by colour-blind readers. Markers and dashes differ too, so that
+curves can be told apart in grey.
 """
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 import nerm
-from nerm.errors import InvalidInputError
+from nerm.errors import InvalidInputError, MissingPackageError
 from nerm.experiments.convergence import slopes
 from nerm.experiments.levels import LEVEL_METHODS, MEASURES, level_means
 from nerm.experiments.methods import METHODS
 from nerm.experiments.tradeoff import front
-from nerm.plots.style import DASHES, OKABE_ITO, axes_or_new, finish, grid, style
-from nerm.typing import Floats
+from nerm.typing import Array, Floats
 from nerm.validation import check_known
+
+#: Okabe and Ito's colours without the yellow, which is too pale for lines on white.
+OKABE_ITO = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: One marker per colour, so that curves can be told apart in grey.
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+#: One dash pattern per colour, for the same reason.
+DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (3, 3)), (0, (1, 1)))
+
+
+def style(k: int) -> dict[str, Any]:
+    """Return colour, marker and dashes of the k-th curve, as options of ``Axes.plot``."""
+    turn, place = divmod(k, len(OKABE_ITO))
+    other = (place + turn) % len(OKABE_ITO)  # when colours repeat, combine them with other dashes and markers
+    return {"color": OKABE_ITO[place], "marker": MARKERS[other], "linestyle": DASHES[other]}
+
+
+def pyplot() -> Any:
+    """Import and return matplotlib.pyplot, which the extra "plots" installs."""
+    try:
+        return import_module("matplotlib.pyplot")
+    except ImportError:
+        raise MissingPackageError(
+            "Drawing figures needs the package 'matplotlib'. It is not installed. "
+            "Install it with: pip install 'nerm-learn[plots]'."
+        ) from None
+
+
+def axes_or_new(ax: Any) -> Any:
+    """Return `ax`, or new Axes if it is None."""
+    return grid(ax, 1, 1, (4.2, 3.4))[0]
+
+
+def grid(axes: Any, count: int, columns: int, size: tuple[float, float]) -> Array:
+    """Return `count` Axes as a flat array: the given ones, or new ones in rows of `columns` Axes.
+
+    `size` is the (width, height) of one new Axes in inches.
+    """
+    if axes is None:
+        rows = -(-count // columns)
+        whole = (size[0] * columns, size[1] * rows)
+        figure, made = pyplot().subplots(rows, columns, figsize=whole, layout="constrained", squeeze=False)
+        for spare in made.ravel()[count:]:
+            figure.delaxes(spare)
+        axes = made.ravel()[:count]
+    flat: Array = np.asarray(axes, dtype=object).ravel()
+    if len(flat) != count:
+        must, do = f"'axes' must hold {count} Axes", f"Make plt.subplots(1, {count})"
+        raise InvalidInputError(must, f"{len(flat)}", do)
+    return flat
+
+
+def finish(ax: Any, legend: str = "inside", show_legend: bool = True) -> None:
+    """Apply the common style to Axes; `legend` is "inside" or "outside" of them."""
+    ax.grid(alpha=0.25, linewidth=0.6)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.tick_params(labelsize=8)
+    if show_legend:
+        place = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if legend == "outside" else {}
+        ax.legend(frameon=False, fontsize=8, handlelength=2.6, **place)
+
 
 AXIS = {
     "auc": "AUC",
@@ -466,3 +529,43 @@ def _curves(
     ax.set_xscale("symlog", linthresh=min(etas[etas > 0], default=1.0))
     ax.set(xlabel="neutrality weight η", ylabel=label)
     finish(ax, legend, show_legend=len(curves) > 1)
+
+
+def atom(function: Any, axes: Any = None) -> Array:
+    """Draw value, slope and conjugate of a margin function, each on Axes of its own.
+
+    Parameters
+    ----------
+    function : MarginFunction
+        A margin function, built-in or your own.
+    axes : array of three Axes, optional
+        New ones by default.
+
+    Returns
+    -------
+    array of Axes
+        Value and slope over the margin m, and the conjugate over its dual variable u.
+
+    Examples
+    --------
+    >>> import nerm
+    >>> [ax.get_title() for ax in nerm.plots.atom(nerm.Hinge())]
+    ['value of Hinge()', 'slope of Hinge()', 'conjugate of Hinge()']
+    """
+    axes = grid(axes, 3, 3, (3.4, 2.8))
+    special = np.array([0.0, 1.0, *function.facts.breakpoints])
+    m = np.unique([*np.linspace(special.min() - 2.0, special.max() + 2.0, 801), *special])
+    low, high = function.subgradient(m)
+    first, last = np.clip(function.facts.slopes, np.nanmin(low), np.nanmax(high)).tolist()
+    u = np.linspace(first, last, 401)
+    color = OKABE_ITO[0]
+    axes[0].plot(m, function.value(m), color=color)
+    axes[1].plot(np.repeat(m, 2), np.column_stack([low, high]).ravel(), color=color)
+    axes[2].plot(u, function.conjugate(u), color=color)
+    for ax, label, x in zip(axes, ("value", "slope", "conjugate"), "mmu", strict=True):
+        ax.set_xlabel(x)
+        ax.set_title(f"{label} of {getattr(function, 'label', repr(function))}", fontsize=9)
+        finish(ax, show_legend=False)
+    for kink in function.facts.kinks:
+        axes[0].axvline(kink, color="0.6", linewidth=0.8, linestyle=":")
+    return axes

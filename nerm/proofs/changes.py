@@ -53,16 +53,14 @@ import scipy.sparse as sp
 
 from nerm.certify.certificate import Certificate, Certified, best_certificate, from_bounds
 from nerm.certify.conjugates import conjugate_of_sum, parts_of, square_weight
-from nerm.certify.feasibility import separable
-from nerm.certify.multipliers import Multipliers, multipliers_at
+from nerm.certify.multipliers import Multipliers, multipliers_at, separable
 from nerm.certify.solution import Solution
 from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
-from nerm.model.bind import bind
 from nerm.model.blocks import EPS, scaled_weights, sum_error, term_weights, weighted_duals
 from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
 from nerm.model.kernels import Linear
-from nerm.model.problem import Problem, with_terms
+from nerm.model.problem import Problem, bind, with_terms
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_values, as_vector, as_weights
 from nerm.viewpoint import Viewpoints

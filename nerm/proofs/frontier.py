@@ -7,7 +7,7 @@ values on or below the chord between their points. So no hypothesis lies below t
 point of the inner curve there is a mixture with at most these values of C and P.
 
 Both curves are about relaxed risks on the training rows, not about counts of decisions or new rows. The
-dual bounds include bounds on rounding errors, with the limits that `nerm.certify.rounding` states.
+dual bounds include bounds on rounding errors, with the limits that `nerm.certify.certificate` states.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from nerm.certify.certificate import from_bounds
-from nerm.certify.rounding import Slack
+from nerm.certify.certificate import Slack, from_bounds
 from nerm.certify.solution import Solution, Stats, certify_bounds
 from nerm.chunks.chunked_problem import ChunkedProblem
 from nerm.errors import InvalidInputError, NotSolvedError, UnsupportedProblemError

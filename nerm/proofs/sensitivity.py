@@ -25,8 +25,7 @@ from scipy.linalg import null_space
 
 from nerm.atoms.regularizer import L1, Regularizer, SquaredL2
 from nerm.certify.conjugates import parts_of, square_weight
-from nerm.certify.feasibility import weighted_gram
-from nerm.certify.multipliers import Multipliers
+from nerm.certify.multipliers import Multipliers, weighted_gram
 from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
 from nerm.model.blocks import EPS, scaled_weights, shares, term_weights
 from nerm.model.expressions import Risk

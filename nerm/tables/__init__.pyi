@@ -1,6 +1,5 @@
 # The public names of nerm.tables; nerm/tables/__init__.py loads each when it is first used.
 from . import base_models as base_models
-from . import formats as formats
 from . import reading as reading
 from . import recipe as recipe
 from . import roles as roles

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import nerm
-from nerm.certify.feasibility import NOT_ATTAINED, runs_away
+from nerm.certify.multipliers import NOT_ATTAINED, runs_away
 from tests.conftest import make_data
 
 X, _, V = make_data(0, n=50, d=3)

@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 import nerm
 from nerm import Hinge, Multipliers, Neutrality, Risk, SquaredL2, atoms
 from nerm.certify.certificate import dual_bound
-from nerm.certify.feasibility import repaired
+from nerm.certify.multipliers import repaired
 from tests.conftest import make_data
 from tests.oracle import hinge_optimum
 

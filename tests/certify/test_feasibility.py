@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import nerm
 from nerm import Multipliers, Neutrality, Risk
 from nerm.certify.certificate import dual_point
-from nerm.certify.feasibility import CANCELLED, Conditions, moved, repaired
+from nerm.certify.multipliers import CANCELLED, Conditions, moved, repaired
 from tests.conftest import make_data
 
 PLAIN = {

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import nerm
 from nerm.chunks import proximal
 from nerm.chunks.kinks import _estimate, joined
-from nerm.chunks.passes import Progress
+from nerm.chunks.proximal import Progress
 from tests.chunks.test_chunks import draw, pieces, small  # noqa: F401
 
 HINGE = (

@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from nerm.datasets import DataUnavailableError, load, names
-from nerm.datasets.published_files import PUBLISHED
+from nerm.datasets.loading import PUBLISHED
 from nerm.errors import InvalidInputError, UnknownNameError
 
 GERMAN_CODES = PUBLISHED["german"]["codes"]

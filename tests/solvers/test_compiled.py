@@ -15,10 +15,10 @@ import pytest
 from nerm.solvers.interior_point import matrices, passes
 from nerm.solvers.linalg import compiled as module
 from nerm.solvers.linalg.compiled import MESSAGE, _Announcement, _copy_cache, compiled
-from nerm.solvers.newton_alm import linear_rows, smoothing
+from nerm.solvers.newton_alm import rows, smoothing
 from nerm.solvers.smo import fixed_theta
 
-USERS = (passes, matrices, linear_rows, smoothing, fixed_theta)
+USERS = (passes, matrices, rows, smoothing, fixed_theta)
 
 
 def compiled_functions():

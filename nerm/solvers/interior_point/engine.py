@@ -28,8 +28,7 @@ from nerm.model.blocks import Block, score_unit, term_weights
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.base import Session, check_options
-from nerm.solvers.interior_point.arrays import Arrays, State
-from nerm.solvers.interior_point.matrices import Features, RowThreads, choose_coordinates
+from nerm.solvers.interior_point.matrices import Arrays, Features, RowThreads, State, choose_coordinates
 from nerm.solvers.interior_point.norms import Penalty
 from nerm.solvers.interior_point.predictor_corrector import Outcome, PredictorCorrector, Tuning
 from nerm.solvers.interior_point.solver import needs_axes, structure_of

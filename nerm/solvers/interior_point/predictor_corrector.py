@@ -46,8 +46,7 @@ from scipy.linalg.lapack import dpotrs
 
 from nerm.solvers import clock
 from nerm.solvers.interior_point import passes
-from nerm.solvers.interior_point.arrays import Arrays, Linearisation, State, primal_value
-from nerm.solvers.interior_point.matrices import cholesky
+from nerm.solvers.interior_point.matrices import Arrays, Linearisation, State, cholesky, primal_value
 from nerm.solvers.interior_point.norms import NormDuals, Penalty
 from nerm.typing import Floats
 

@@ -42,8 +42,7 @@ import numpy as np
 
 from nerm.model.blocks import Block, pair_numbers, shares
 from nerm.solvers import clock
-from nerm.solvers.newton_alm.kernel_rows import KernelRows, KernelSystem
-from nerm.solvers.newton_alm.linear_rows import LinearRows, LinearSystem
+from nerm.solvers.newton_alm.rows import KernelRows, KernelSystem, LinearRows, LinearSystem
 from nerm.solvers.newton_alm.smoothing import Blocks, Smoothed, block_units, multipliers
 from nerm.solvers.rootfind import Bracket
 from nerm.typing import Floats

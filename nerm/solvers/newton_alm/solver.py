@@ -20,9 +20,8 @@ from nerm.solvers.interior_point.solver import unsupported_term
 from nerm.typing import Floats
 
 if TYPE_CHECKING:
-    from nerm.solvers.newton_alm.kernel_rows import KernelRows
-    from nerm.solvers.newton_alm.linear_rows import LinearRows
     from nerm.solvers.newton_alm.method import AugmentedLagrangian, Iterate
+    from nerm.solvers.newton_alm.rows import KernelRows, LinearRows
 
 COARSE_SHARE = 4  # a kernel problem starts from the solution on n // COARSE_SHARE rows
 
@@ -66,8 +65,7 @@ class AugmentedLagrangianSession(Session):
 
     def __init__(self, problem: Problem) -> None:
         from nerm.solvers.interior_point.matrices import RowThreads
-        from nerm.solvers.newton_alm.kernel_rows import KernelRows
-        from nerm.solvers.newton_alm.linear_rows import LinearRows
+        from nerm.solvers.newton_alm.rows import KernelRows, LinearRows
 
         hypothesis = problem.hypothesis
         self._rows: LinearRows | KernelRows
@@ -152,8 +150,8 @@ def coarse_start(method: AugmentedLagrangian, deadline: float) -> tuple[Iterate,
     started in the same way, recursively; a problem of at most `DIRECT` rows starts at f = 0 with tau =
     COLD_TAU.
     """
-    from nerm.solvers.newton_alm.kernel_rows import DIRECT, KernelRows
     from nerm.solvers.newton_alm.method import COLD_TAU, INNER, WARM_TAU, AugmentedLagrangian
+    from nerm.solvers.newton_alm.rows import DIRECT, KernelRows
 
     rows = method.rows
     assert isinstance(rows, KernelRows)

@@ -7,7 +7,7 @@ import pytest
 
 import nerm
 from nerm import Hinge, Logistic, Neutrality, Risk, SquaredL2
-from nerm.solvers.newton_alm import kernel_rows
+from nerm.solvers.newton_alm import rows
 from tests.conftest import make_data
 
 NAME = "augmented-lagrangian"
@@ -40,7 +40,7 @@ def without_gram(monkeypatch):
     """Keep no Gram matrix beyond 70 rows, hold 30 rows of 160 at most, and start from a part of 40 rows."""
     monkeypatch.setattr("nerm.model.hypothesis.GRAM_LIMIT", 70)
     monkeypatch.setattr("nerm.model.kernels.CALLED_TILE", 13)
-    monkeypatch.setattr(kernel_rows, "DIRECT", 50)
+    monkeypatch.setattr(rows, "DIRECT", 50)
 
 
 @pytest.mark.parametrize(("loss", "surrogate"), ATOMS[:3], ids=repr)
@@ -89,7 +89,7 @@ def neutral_svm(n=160):
 @pytest.mark.parametrize("direct", [2000, 50, 5])
 def test_path_agrees_with_smo(monkeypatch, direct):
     """Newton systems are factored, or solved by conjugate gradients."""
-    monkeypatch.setattr(kernel_rows, "DIRECT", direct)
+    monkeypatch.setattr(rows, "DIRECT", direct)
     problem = neutral_svm()
     for eta, solution in zip(ETAS, problem.path(ETAS, NAME, tol=1e-5), strict=True):
         assert solution.status == "optimal"
