@@ -14,6 +14,7 @@ from operator import add
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import entr, expit
 
 from nerm.atoms.functions import (
@@ -138,15 +139,38 @@ RULES: dict[str, Callable[..., Any]] = {
 }
 
 
+#: The atoms whose rule takes all rows of a matrix; the others act row by row.
+OF_ROWS = {"vstack", "sum", "max", "log_sum_exp", "pnorm", "norm1", "norm_inf"}
+
+
 def read(expression: Any, variable: Any) -> Any:
-    """Return the function of a cvxpy expression; NoRuleError names an atom without a rule."""
+    """Return the function of a cvxpy expression; of a matrix with k > 1 rows, the list of their functions.
+
+    NoRuleError names an atom without a rule.
+    """
     if expression is variable:
         return MARGIN
     if expression.is_constant():
-        return as_function(number(expression))
-    if kind(expression) not in RULES:
+        several = expression.ndim == 2 and expression.shape[0] > 1
+        return (
+            [as_function(number(row)) for row in expression.value]
+            if several
+            else as_function(number(expression))
+        )
+    name, given = kind(expression), [read(argument, variable) for argument in expression.args[1:]]
+    first = expression.args[0]
+    if name == "mulexpression" and first.is_constant() and first.ndim == 2:
+        rows = given[0] if isinstance(given[0], list) else given
+        matrix = np.asarray(sp.csr_array(first.value).todense())
+        return [reduce(add, map(Function.__mul__, rows, weights)) for weights in matrix.tolist()]
+    if name not in RULES:
         raise NoRuleError(f"cvxpy.{type(expression).__name__}")
-    return RULES[kind(expression)](expression, *(read(argument, variable) for argument in expression.args))
+    given = [read(first, variable), *given]
+    sizes = [len(x) for x in given if isinstance(x, list)]
+    if name in OF_ROWS or not sizes:
+        return RULES[name](expression, *given)
+    rows = [x if isinstance(x, list) else [x] * sizes[0] for x in given]
+    return [RULES[name](expression, *row) for row in zip(*rows, strict=True)]
 
 
 def as_text(expression: Callable[[Any], Any], x: Any) -> str:

@@ -7,6 +7,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from scipy.special import expit, xlogy
 
 import nerm
@@ -304,6 +305,11 @@ def test_the_conjugate_of_a_numeric_function_is_not_below_the_truth():
         lambda m: cp.power(cp.pos(1 - m), 1.5),
         lambda m: cp.square(cp.pos(m)) + cp.power(cp.pos(1 - m), 1.2),
         lambda m: cp.maximum(cp.exp(m), cp.square(m), 1),
+        lambda m: -cp.log_normcdf(m),  # cvxpy writes the probit loss with matrices
+        lambda m: cp.max(
+            np.array([[1.0], [-2.0], [0.5]]) @ cp.reshape(1 - m, (1, m.size), order="F"), axis=0
+        ),
+        lambda m: cp.sum(cp.square(cp.pos(sp.eye_array(2) @ cp.vstack([m, 1 - m]) - 0.5)), axis=0),
     ],
 )
 def test_rules_for_less_usual_atoms(formula):
