@@ -2,7 +2,8 @@
 
 Each solver's `cost` is one of the functions below. The solver that is run first is the cheapest of nerm's own
 solvers that supports the problem, or else the cheapest solver that supports every atom. If its answer is not
-certified, another solver that supports every atom is run. All costs are in seconds on one core.
+certified, another of nerm's own solvers is run, and then one that supports every atom. All costs are in
+seconds on one core.
 """
 
 from __future__ import annotations
@@ -159,11 +160,11 @@ def why_unsupported(solver: Solver, problem: Problem) -> str | None:
 
 
 def plan(problem: Problem, solvers: Iterable[Solver]) -> Iterator[Choice]:
-    """Yield one or two solvers to run, in order, each with the reason.
+    """Yield up to three solvers to run, in order, each with the reason.
 
     The first is the cheapest of nerm's own solvers that supports the problem, or else the cheapest solver
-    that supports every atom. The second is the cheapest other solver that supports every atom, if its
-    estimated cost is at most SECOND_SOLVER.
+    that supports every atom. Then follow the next of nerm's own solvers and the cheapest other one that
+    supports every atom, if its estimated cost is at most SECOND_SOLVER.
     """
     shape = Shape.of(problem)
 
@@ -173,18 +174,21 @@ def plan(problem: Problem, solvers: Iterable[Solver]) -> Iterator[Choice]:
         return sorted((pair for pair in costs if pair[0] < inf), key=lambda pair: pair[0])
 
     parts, first = [], None  # parts of the problem that nerm's own solvers do not support
-    for _, solver in ranked(every_atom=False):
+    for cost, solver in ranked(every_atom=False):
         part = why_unsupported(solver, problem)
-        if part is None:
+        if part is not None:
+            parts.append(part)
+        elif first is None:
             first = solver
             yield Choice(first, "the lowest estimated cost of nerm's own solvers that take this problem")
+        elif cost <= SECOND_SOLVER:
+            yield Choice(solver, f"a second solver: the answer of {first.name} was not certified")
             break
-        parts.append(part)
     for cost, solver in ranked(every_atom=True):
         if first is None:
             first = solver
             lacking = parts[0] if parts else "it"
             yield Choice(first, f"takes every atom; nerm's own solvers do not take {lacking}")
         elif cost <= SECOND_SOLVER:
-            yield Choice(solver, f"a second solver: the answer of {first.name} was not certified")
+            yield Choice(solver, f"one more solver: the answer of {first.name} was not certified")
             return
