@@ -48,6 +48,7 @@ from nerm.viewpoint import Column, resolve_terms
 __all__ = ["LeafFeatures", "NeutralHead", "ScoreFeatures", "neutral_head"]
 
 CHANCES = 1e-6  # probabilities are kept this far from 0 and 1 before their logit is taken
+OWN_SCORES_COST = 0.005  # accuracy that a head may lose to be within its limit on the base model's own scores
 
 
 def _check_columns(estimator: Any, X: Any, reset: bool = True) -> None:
@@ -405,8 +406,10 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         If the measure of all training rows exceeds the limit with them, the head is fitted again, with a
         limit that is smaller by the difference. If it still exceeds the limit, the nearest threshold within
         the limit is subtracted; at least half of the positive and of the negative predictions of each group
-        must be left. Without such a threshold there is a warning. With more than two classes or several
-        neutrality terms only the held-out scores are used.
+        must be left. The first head is kept, with a warning, if there is no such threshold, or if it costs
+        more accuracy with held-out scores than one standard error and `OWN_SCORES_COST`: the base model
+        overfits.
+        With more than two classes or several neutrality terms only the held-out scores are used.
         """
         plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
         terms = resolve_terms(viewpoint, X, len(y))
@@ -426,7 +429,8 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         if (excess := table.at_zero.distance[0]) <= allowed:
             return
         share = 1 - 1.1 * (excess - abs(self.head_.neutrality_ - metric.best)) / allowed
-        tighter = clone(plain).set_params(limit=metric.best + max(share, 0.1) * (plain.limit - metric.best))
+        tighter, first = clone(plain), self.head_
+        tighter.set_params(limit=metric.best + max(share, 0.1) * (plain.limit - metric.best))
         with suppress(NotNeutralError):
             self.head_ = tighter.fit(matrix, y[rows], viewpoint=views)
             table = thresholds(self.head_.decision_function(whole), *given)
@@ -435,9 +439,13 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         within = table.thresholds[left.all(axis=1) & (table.distance <= allowed)]
         if len(within):
             self.threshold_ = float(within[np.abs(within).argmin()])
-            return
+            right = first.predict(matrix) == y[rows]
+            still = (self.head_.decision_function(matrix) > self.threshold_) == (labels[rows] > 0)
+            if right.mean() - still.mean() <= max(right.std() / len(rows) ** 0.5, OWN_SCORES_COST):
+                return
+        self.head_, self.threshold_ = first, 0.0
         said = f"the head meets its limit of {plain.limit:g} on {metric.name} with held-out scores"
-        own = f"with the base model's own scores of its training rows it is {table.at_zero.distance[0]:.3g}"
+        own = f"with the base model's own scores of its training rows it is {excess:.3g}"
         do = "Use a base model that overfits less, or set a smaller limit to leave a margin"
         warnings.warn(f"{said}, but {own}. {do}.", stacklevel=3)
 

@@ -277,6 +277,21 @@ def test_a_threshold_keeps_the_limit_on_the_scores_of_the_base_model():
     np.testing.assert_array_equal(head.predict(X), np.where(scores > 0, "yes", "no"))
 
 
+def test_accuracy_is_not_given_up_for_scores_that_have_seen_their_labels():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(600, 6))
+    v = X[:, 0] + rng.normal(size=600) > 0
+    y = X[:, 0] + X[:, 1] + 1.5 * rng.normal(size=600) > 0
+    base = HistGradientBoostingClassifier(random_state=0).fit(X, y)
+    with pytest.warns(UserWarning, match="Use a base model that overfits less"):
+        head = neutral_head(base, X, y, v, limit=0.02)
+    assert head.threshold_ == 0
+    assert head.head_.limit == 0.02
+    new = rng.normal(size=(20_000, 6))
+    right = np.mean(head.predict(new) == (new[:, 0] + new[:, 1] + 1.5 * rng.normal(size=20_000) > 0))
+    assert right > 0.6
+
+
 def test_folds_that_leave_rows_out_are_refused_for_features():
     X, y, _ = rows(100)
     split = StratifiedShuffleSplit(1, test_size=0.25, random_state=0)
