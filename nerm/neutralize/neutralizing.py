@@ -81,7 +81,8 @@ def explore(search: Search) -> list[Candidate]:
         candidates = search.history.of(surrogate)
         best = search.best(candidates) or search.nearest(candidates)
         least = best.quality["worth"] - 0.5 * search.error_of_accuracy
-        close = [c for c in candidates if c.admissible and search.uses(c) and c.quality["worth"] >= least]
+        close = [c for c in candidates if c.admissible and search.uses(c) and search.lost(best, c) <= 0.5]
+        close = [c for c in close if c.quality["worth"] >= least]
         found.append(min(close, key=lambda one: float(np.abs(one.weights).sum()), default=best))
         start = found[-1].weights if convex else start
     return found
@@ -206,12 +207,9 @@ def _found(search: Search) -> Candidate:
     found: list[Candidate] = []
     for at in compare(search):
         found += filter(None, [search.final(at)])
-        lost = at.quality["accuracy"] - max((one.quality["accuracy"] for one in found), default=0.0)
-        fitted = at.solution.problem.n or search.problem.n  # a solution of chunks holds no rows
-        error = search.error_of_accuracy * np.sqrt(search.problem.n / fitted)
-        if lost <= 2 * error:  # else the weight does not suit all rows, or convex steps made the model worse
-            break
-    best = max(found, key=lambda one: one.quality["accuracy"], default=None)
+        if any(search.lost(at, one) <= 2 and search.uses(one) for one in found):
+            break  # else the weight does not suit all rows, or convex steps made the model worse
+    best = search.best(found)
     convex = [one for one in search.history.candidates if any(one.etas) and one.solution.problem.is_convex]
     while convex and best is None and search.left:
         best = search.final(search.nearest(convex))

@@ -3,7 +3,7 @@
 As eta grows from 0, the signed measure decreases from its value at the plain model (eta = 0), through 0, to
 its value at a model that opposes the viewpoint v. For every eta the threshold does the rest exactly
 (`nerm.metrics.thresholds`), at a cost in accuracy that decreases as eta grows, while the cost of the
-neutrality term increases. The sum is about smallest where both are equal, so eta is bisected for that. With
+neutrality term increases. The sum is smallest where both change equally, so eta is bisected for that. With
 several terms, secant steps (Broyden's method) find the ratio of their weights first.
 """
 
@@ -34,6 +34,7 @@ from nerm.typing import Bools, Floats
 
 MOST_SOLVES = 40  # convex solves of one search, in all
 FIRST_WEIGHT = 0.3  # eta compares two mean losses, so it is of order 1
+LOOKS = 3  # candidates on all rows, and the convex steps of a nonconvex one
 EXPLORED = 5  # candidates per surrogate
 MOST_STEPS = 2  # convex steps of a nonconvex candidate that is only compared
 USED = 0.8  # a measure of this share of the limit uses it
@@ -282,7 +283,8 @@ class Search:
     def final(self, at: Candidate) -> Candidate | None:
         """Solve at the weights of a candidate, and near them; return the best usable one, or the plain model.
 
-        The candidate may have been fitted on a part of the rows.
+        The candidate may have been fitted on a part of the rows. A candidate that uses the limit and is about
+        as accurate ends the search.
         """
         own = at in self.history.candidates
         if len(self.terms) > 1 and not own:
@@ -291,15 +293,18 @@ class Search:
             at, own = self.best(rough) or self.nearest(rough), True
         near, tol = at if own or not self.problem.is_kernel else self.plain, self.target.tol
         known: list[Candidate] = []
-        for _ in range(3):
-            self.narrow(at.surrogate, at.weights, 1, near)
+        growth = 1.2
+        end = max(self.left - 4 * LOOKS, 2 * LOOKS if isinstance(at.surrogate, DCFunction) else 0)
+        while self.left > end:
+            self.narrow(at.surrogate, at.weights, 1, near, growth)
             near = self.history.candidates[-1]
             known.append(near)
-            if near.admissible and self.uses(near) and self.enough(near):
+            if near.admissible and self.uses(near) and self.lost(at, near) <= 1:
                 break
+            growth = self.growth(at, near)
         best = self.best([self.plain, *known])
-        if best is not None and not best.solution.status.success and self.left > 2:
-            known.append(self.solve(at.surrogate, best.weights, best, tol, self.left - 2))
+        if best is not None and not best.solution.status.success and self.left > LOOKS:
+            known.append(self.solve(at.surrogate, best.weights, best, tol, self.left - LOOKS))
         return self.best([one for one in (self.plain, *known) if one.solution.status.success])
 
     def uses(self, one: Candidate) -> bool:
@@ -311,6 +316,12 @@ class Search:
         """The standard error of the accuracy of the plain model."""
         accuracy = self.before.accuracy[0]
         return float(np.sqrt(accuracy * (1 - accuracy) / self.problem.n))
+
+    def lost(self, at: Candidate, one: Candidate) -> float:
+        """Return how much less accurate than `at` a candidate is, in standard errors on the rows of `at`."""
+        rows = at.solution.problem.n or self.problem.n  # a solution of chunks holds no rows
+        error = self.error_of_accuracy * np.sqrt(self.problem.n / rows)
+        return float((at.quality["accuracy"] - one.quality["accuracy"]) / max(error, 1e-300))
 
     def explore(self, surrogate: Any, start: Floats | None = None) -> None:
         """Search weights that are no larger than the limit needs, at a rough tolerance.
@@ -332,30 +343,41 @@ class Search:
         most = max(1, min(most, self.affordable(surrogate, 8)))
         secant(evaluate, self.plain, x, self.target.allowance, most)
 
-    def narrow(self, surrogate: Any, x: Floats, solves: int, near: Any = None) -> None:
+    def growth(self, at: Candidate, near: Candidate) -> float:
+        """Return the factor of the weights at which `near` should be as neutral as `at`, or its inverse."""
+        x, start = at.weights, self.plain.directions
+        ratio = float((at.directions - start) @ x) / min(float((near.directions - start) @ x), -1e-300)
+        return float(np.clip(max(ratio, 1 / max(ratio, 1e-300)), 1.2, 1.5))
+
+    def narrow(self, surrogate: Any, x: Floats, solves: int, near: Any = None, growth: float = 2.0) -> None:
         """Bisect for the smallest multiple of the weights x that is enough (`enough`).
 
         With a starting point `near`, a candidate, x is nearly the right size, and the tolerance is not rough.
         """
-        tol, growth = (self.target.tol, 1.2) if near else (self.target.rough_tol, 2.0)
+        tol, steps = (self.target.tol, LOOKS) if near else (self.target.rough_tol, MOST_STEPS)
         for _ in range(min(solves, self.left)):
-            steps = 2 * MOST_STEPS if near else MOST_STEPS
             known = [one for one in self.history.of(surrogate) if one.solution.tol == tol]
+            known.sort(key=lambda one: max(one.etas))
             sizes = {float(one.weights @ x / (x @ x)): one for one in known}
             sizes = {size: one for size, one in sizes.items() if np.allclose(size * x, one.weights)}
-            low, size = next_size({size: self.enough(one) for size, one in sizes.items()}, growth)
+            low, size = next_size(self.enough(sizes), growth)
             self.solve(surrogate, size * x, near or sizes.get(low, self.plain), tol, steps)
 
-    def enough(self, one: Candidate) -> bool:
-        """Return whether the weights of a candidate are large enough.
+    def enough(self, sizes: Mapping[float, Candidate]) -> dict[float, bool]:
+        """Return whether the weights of each candidate, in increasing order of size, are large enough.
 
-        They are if the threshold costs at most as much accuracy as the terms. They are also if they are too
-        large: the measure has the other sign, the ranking is no better than chance, or nothing was solved.
+        Halfway to the next size, the terms cost half of the difference in accuracy without the limit, and
+        the threshold costs nothing at best. A size is enough if that gains less than to go halfway to the
+        size before it. It is also enough if it is too large: the measure has the other sign, the ranking is
+        no better than chance, or nothing was solved.
         """
-        over = one.quality["auc"] <= 0.5 or float(one.directions @ self.plain.directions) < 0
-        if over or not np.isfinite(one.distance):
-            return True
-        return one.admissible and one.cost <= self.plain.free - one.free
+        found, before, ones = {}, self.plain, list(sizes.values())
+        for size, one, after in zip(sizes, ones, [*ones[1:], *ones[-1:]], strict=True):
+            over = one.quality["auc"] <= 0.5 or float(one.directions @ self.plain.directions) < 0
+            lost = (before.free - after.free) / (1 if one is after else 2)
+            found[size] = over or not np.isfinite(one.distance) or (one.admissible and one.cost <= lost)
+            before = one
+        return found
 
     # --- the answer -------------------------------------------------------------------------------------
 
