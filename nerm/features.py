@@ -48,7 +48,6 @@ from nerm.viewpoint import Column, resolve_terms
 __all__ = ["LeafFeatures", "NeutralHead", "ScoreFeatures", "neutral_head"]
 
 CHANCES = 1e-6  # probabilities are kept this far from 0 and 1 before their logit is taken
-OWN_SCORES_COST = 0.005  # accuracy that a head may lose to be within its limit on the base model's own scores
 
 
 def _check_columns(estimator: Any, X: Any, reset: bool = True) -> None:
@@ -406,9 +405,9 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         If the measure of all training rows exceeds the limit with them, the head is fitted again, with a
         limit that is smaller by the difference. If it still exceeds the limit, the nearest threshold within
         the limit is subtracted; at least half of the positive and of the negative predictions of each group
-        must be left. The first head is kept, with a warning, if there is no such threshold, or if it costs
-        more accuracy with held-out scores than one standard error and `OWN_SCORES_COST`: the base model
-        overfits.
+        must be left. The first head is kept, with a warning, if there is no such threshold, or if the base
+        model overfits: the accuracy on held-out scores falls by more than three standard errors, and that of
+        the base model by more than this from its own scores to held-out ones.
         With more than two classes or several neutrality terms only the held-out scores are used.
         """
         plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
@@ -420,7 +419,8 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         if plain.limit is None or len(self.classes_) > 2 or len(terms) != 1:
             return
         metric, labels = as_metric(plain.measure), np.where(y == self.classes_[1], 1.0, -1.0)
-        whole, (v,) = self._matrix(base_scores(self.base_, X), columns), terms.values()
+        seen_scores, (v,) = base_scores(self.base_, X), terms.values()
+        whole = self._matrix(seen_scores, columns)
         given = labels, [(v > 0).astype(int)], metric, np.ones(len(y)), [v]
         allowed, table = (
             metric.allowance(plain.limit),
@@ -439,9 +439,12 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         within = table.thresholds[left.all(axis=1) & (table.distance <= allowed)]
         if len(within):
             self.threshold_ = float(within[np.abs(within).argmin()])
-            right = first.predict(matrix) == y[rows]
-            still = (self.head_.decision_function(matrix) > self.threshold_) == (labels[rows] > 0)
-            if right.mean() - still.mean() <= max(right.std() / len(rows) ** 0.5, OWN_SCORES_COST):
+            new = self.head_.decision_function(matrix) - self.threshold_
+            compared = scores.ravel(), seen_scores[rows].ravel(), new, first.decision_function(matrix)
+            rates = [float(np.mean((f > 0) == (labels[rows] > 0))) for f in compared]
+            held, seen, later, before = rates
+            error = np.sqrt(before * (1 - before) / len(rows))
+            if before - later <= 3 * error or seen - held <= before - later:
                 return
         self.head_, self.threshold_ = first, 0.0
         said = f"the head meets its limit of {plain.limit:g} on {metric.name} with held-out scores"
