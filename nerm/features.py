@@ -441,10 +441,10 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
             self.threshold_ = float(within[np.abs(within).argmin()])
             new = self.head_.decision_function(matrix) - self.threshold_
             compared = scores.ravel(), seen_scores[rows].ravel(), new, first.decision_function(matrix)
-            rates = [float(np.mean((f > 0) == (labels[rows] > 0))) for f in compared]
-            held, seen, later, before = rates
-            error = np.sqrt(before * (1 - before) / len(rows))
-            if before - later <= 3 * error or seen - held <= before - later:
+            shares = [float(np.mean((f > 0) == (labels[rows] > 0))) for f in compared]
+            of_held, of_seen, later, first_share = shares
+            error = np.sqrt(first_share * (1 - first_share) / len(rows))
+            if (cost := first_share - later) <= 3 * error or of_seen - of_held <= cost:
                 return
         self.head_, self.threshold_ = first, 0.0
         said = f"the head meets its limit of {plain.limit:g} on {metric.name} with held-out scores"
