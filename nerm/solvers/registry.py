@@ -77,7 +77,7 @@ def choose(problem: Problem) -> list[Choice]:
     >>> import nerm
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
     >>> [choice.solver.name for choice in choose(problem)]
-    ['interior-point', 'clarabel']
+    ['interior-point', 'smo', 'clarabel']
     """
     return list(auto.plan(problem, known().values()))
 

@@ -99,7 +99,7 @@ class AugmentedLagrangianSession(Session):
         started = time.perf_counter()
         factors = term_weights(problem)
         lam = square_weight(problem.regularizers) * problem.divisor
-        with self._workers:
+        with self._workers, np.errstate(over="ignore", invalid="ignore"):  # of huge weights
             method = AugmentedLagrangian(problem.blocks, factors, self._rows, lam)
             start, tau = self._start(problem, method, deadline)
             found, self._tau = method.run(start, tau, 0.9 * accuracy, deadline)
