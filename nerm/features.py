@@ -402,11 +402,12 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         `scores` are the scores of the rows with the indices `rows`, from which the head learns.
 
         The base model may have been fitted on the training rows, so its scores differ from the held-out ones.
-        If the measure of all training rows exceeds the limit with them, the head is fitted again, with a
-        limit that is smaller by the difference. If it still exceeds the limit, the nearest threshold within
-        the limit is subtracted; at least half of the positive and of the negative predictions of each group
-        must be left. The first head is kept, with a warning, if there is no such threshold, or if the base
-        model overfits: the accuracy on held-out scores falls by more than three standard errors, and that of
+        If the measure of all training rows exceeds the limit with them, the nearest threshold within the
+        limit is subtracted; at least half of the positive and of the negative predictions of each group
+        must be left. If this costs more accuracy on held-out scores than one standard error, a head with
+        a limit that is smaller by the excess is fitted too, and the more accurate one is kept. The first
+        head is kept as it is, with a warning, if there is no such threshold, or if the base model
+        overfits: the accuracy on held-out scores falls by more than three standard errors, and that of
         the base model by more than this from its own scores to held-out ones.
         With more than two classes or several neutrality terms only the held-out scores are used.
         """
@@ -422,31 +423,36 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         seen_scores, (v,) = base_scores(self.base_, X), terms.values()
         whole = self._matrix(seen_scores, columns)
         given = labels, [(v > 0).astype(int)], metric, np.ones(len(y)), [v]
-        allowed, table = (
-            metric.allowance(plain.limit),
-            thresholds(self.head_.decision_function(whole), *given),
-        )
-        if (excess := table.at_zero.distance[0]) <= allowed:
+        allowed, found, excess = metric.allowance(plain.limit), list[tuple[float, Any, float]](), 0.0
+
+        def right(f: Floats) -> float:
+            return float(np.mean((f > 0) == (labels[rows] > 0)))
+
+        before = right(self.head_.decision_function(matrix))
+        error = np.sqrt(before * (1 - before) / len(rows))
+        for head in (self.head_, clone(plain)):
+            if head is not self.head_:  # the limit is smaller by the excess, but not below a tenth of it
+                share = 1 - 1.1 * (excess - abs(self.head_.neutrality_ - metric.best)) / allowed
+                head.set_params(limit=metric.best + max(share, 0.1) * (plain.limit - metric.best))
+                with suppress(NotNeutralError):
+                    head.fit(matrix, y[rows], viewpoint=views)
+                if not hasattr(head, "classes_"):
+                    break
+            table = thresholds(head.decision_function(whole), *given)
+            rates = table.rates / table.at_zero.rates, (1 - table.rates) / (1 - table.at_zero.rates)
+            left = (np.minimum(*rates) >= DEFAULTS.keep).all(axis=1)
+            within = table.thresholds[left & (table.distance <= allowed)]
+            excess = excess or float(table.at_zero.distance[0])
+            if len(within):
+                cut = float(within[np.abs(within).argmin()])
+                found.append((right(head.decision_function(matrix) - cut), head, cut))
+            if found and before - found[0][0] <= error:
+                break
+        accuracy, head, cut = max(found, key=lambda one: one[0], default=(-np.inf, None, 0.0))
+        cost = before - accuracy
+        if cost <= 3 * error or right(seen_scores[rows].ravel()) - right(scores.ravel()) <= cost < np.inf:
+            self.head_, self.threshold_ = head, cut
             return
-        share = 1 - 1.1 * (excess - abs(self.head_.neutrality_ - metric.best)) / allowed
-        tighter, first = clone(plain), self.head_
-        tighter.set_params(limit=metric.best + max(share, 0.1) * (plain.limit - metric.best))
-        with suppress(NotNeutralError):
-            self.head_ = tighter.fit(matrix, y[rows], viewpoint=views)
-            table = thresholds(self.head_.decision_function(whole), *given)
-        before, after = table.at_zero.rates, table.rates
-        left = (after >= DEFAULTS.keep * before) & (1 - after >= DEFAULTS.keep * (1 - before))
-        within = table.thresholds[left.all(axis=1) & (table.distance <= allowed)]
-        if len(within):
-            self.threshold_ = float(within[np.abs(within).argmin()])
-            new = self.head_.decision_function(matrix) - self.threshold_
-            compared = scores.ravel(), seen_scores[rows].ravel(), new, first.decision_function(matrix)
-            shares = [float(np.mean((f > 0) == (labels[rows] > 0))) for f in compared]
-            of_held, of_seen, later, first_share = shares
-            error = np.sqrt(first_share * (1 - first_share) / len(rows))
-            if (cost := first_share - later) <= 3 * error or of_seen - of_held <= cost:
-                return
-        self.head_, self.threshold_ = first, 0.0
         said = f"the head meets its limit of {plain.limit:g} on {metric.name} with held-out scores"
         own = f"with the base model's own scores of its training rows it is {excess:.3g}"
         do = "Use a base model that overfits less, or set a smaller limit to leave a margin"
