@@ -439,9 +439,9 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
                 if not hasattr(head, "classes_"):
                     break
             table = thresholds(head.decision_function(whole), *given)
-            rates = table.rates / table.at_zero.rates, (1 - table.rates) / (1 - table.at_zero.rates)
-            left = (np.minimum(*rates) >= DEFAULTS.keep).all(axis=1)
-            within = table.thresholds[left & (table.distance <= allowed)]
+            plain_rates, rates = table.at_zero.rates, table.rates
+            left = (rates >= DEFAULTS.keep * plain_rates) & (1 - rates >= DEFAULTS.keep * (1 - plain_rates))
+            within = table.thresholds[left.all(axis=1) & (table.distance <= allowed)]
             excess = excess or float(table.at_zero.distance[0])
             if len(within):
                 cut = float(within[np.abs(within).argmin()])

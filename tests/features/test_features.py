@@ -291,6 +291,18 @@ def test_accuracy_is_not_given_up_for_scores_that_have_seen_their_labels():
     assert np.mean(head.predict(X) == y) > np.mean(base.predict(X) == y) - 0.03
 
 
+def test_a_head_that_predicts_one_class_in_a_group_keeps_its_threshold():
+    rng = np.random.default_rng(0)
+    v = np.resize([True, False], 400)
+    X = np.column_stack([np.where(v, 3.0, -3.0), rng.normal(size=400)])
+    y = (X[:, 0] + 0.3 * X[:, 1] > 0) ^ (rng.random(400) < 0.02)
+    plain = nerm.NERMClassifier("logistic", surrogate="hinge", lam=1e-4, limit=1.0)
+    head = NeutralHead(LogisticRegression(), plain).fit(X, y, viewpoint=v)  # rates of 1 and 0, no warning
+    assert head.threshold_ == 0
+    assert head.predict(X)[v].all()
+    assert not head.predict(X)[~v].any()
+
+
 def test_folds_that_leave_rows_out_are_refused_for_features():
     X, y, _ = rows(100)
     split = StratifiedShuffleSplit(1, test_size=0.25, random_state=0)
