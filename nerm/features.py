@@ -397,19 +397,23 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         return self
 
     def _fit_head(self, X: Any, y: Any, rows: Ints, scores: Floats, viewpoint: Any) -> None:
-        """Fit the head within the limit on held-out scores, and on the base model's own scores if possible.
+        """Fit the head so that its measure is within the limit on held-out scores.
 
-        `scores` are the scores of the rows with the indices `rows`, from which the head learns.
+        `scores` are the held-out scores of the rows with the indices `rows`; the head learns from them.
+        The base model's own scores of its training rows differ from these. So the head is also brought
+        within the limit on the own scores of all training rows, if there are two classes and one
+        neutrality term:
 
-        The base model may have been fitted on the training rows, so its scores differ from the held-out ones.
-        If the measure of all training rows exceeds the limit with them, the nearest threshold within the
-        limit is subtracted; at least half of the positive and of the negative predictions of each group
-        must be left. If this costs more accuracy on held-out scores than one standard error, a head with
-        a limit that is smaller by the excess is fitted too, and the more accurate one is kept. The first
-        head is kept as it is, with a warning, if there is no such threshold, or if the base model
-        overfits: the accuracy on held-out scores falls by more than three standard errors, and that of
-        the base model by more than this from its own scores to held-out ones.
-        With more than two classes or several neutrality terms only the held-out scores are used.
+        1. The smallest threshold is subtracted from the output with which the measure is within the
+           limit. In each group at least half of the positive and half of the negative predictions must
+           remain.
+        2. If this costs more than one standard error of accuracy on held-out scores, or if there is no
+           such threshold, a second head is fitted. Its limit is lower by the difference of the first
+           head's measures on own and on held-out scores. The more accurate head is kept.
+        3. If neither head has a threshold, or if the base model overfits, the first head is kept without
+           a threshold, and a warning is given. It overfits if the threshold costs more than three
+           standard errors of accuracy on held-out scores, and if the base model itself is more accurate
+           with own than with held-out scores by more than this cost.
         """
         plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
         terms = resolve_terms(viewpoint, X, len(y))

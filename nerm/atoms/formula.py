@@ -139,14 +139,15 @@ RULES: dict[str, Callable[..., Any]] = {
 }
 
 
-#: The atoms whose rule takes all rows of a matrix; the others act row by row.
-OF_ROWS = {"vstack", "sum", "max", "log_sum_exp", "pnorm", "norm1", "norm_inf"}
+#: Atoms that combine the rows of a matrix: their rule takes the list of all rows. Others act on each row.
+ROW_COMBINING = {"vstack", "sum", "max", "log_sum_exp", "pnorm", "norm1", "norm_inf"}
 
 
 def read(expression: Any, variable: Any) -> Any:
-    """Return the function of a cvxpy expression; of a matrix with k > 1 rows, the list of their functions.
+    """Return a cvxpy expression of the margin `variable` as a `Function`.
 
-    NoRuleError names an atom without a rule.
+    An expression with k > 1 rows gives a list of k functions, one per row. A NoRuleError is raised, with the
+    name of the atom, if a cvxpy atom has no rule.
     """
     if expression is variable:
         return MARGIN
@@ -167,7 +168,7 @@ def read(expression: Any, variable: Any) -> Any:
         raise NoRuleError(f"cvxpy.{type(expression).__name__}")
     given = [read(first, variable), *given]
     sizes = [len(x) for x in given if isinstance(x, list)]
-    if name in OF_ROWS or not sizes:
+    if name in ROW_COMBINING or not sizes:
         return RULES[name](expression, *given)
     rows = [x if isinstance(x, list) else [x] * sizes[0] for x in given]
     return [RULES[name](expression, *row) for row in zip(*rows, strict=True)]

@@ -162,9 +162,10 @@ def why_unsupported(solver: Solver, problem: Problem) -> str | None:
 def plan(problem: Problem, solvers: Iterable[Solver]) -> Iterator[Choice]:
     """Yield up to three solvers to run, in order, each with the reason.
 
-    The first is the cheapest of nerm's own solvers that supports the problem, or else the cheapest solver
-    that supports every atom. Then follow the next of nerm's own solvers and the cheapest other one that
-    supports every atom, if its estimated cost is at most SECOND_SOLVER.
+    The first is the cheapest of nerm's own solvers that supports the problem or, if there is none, the
+    cheapest solver that supports every atom. The others are run if an answer is not certified: the next
+    cheapest of nerm's own solvers, and the cheapest solver that supports every atom. Each of them must
+    have an estimated cost of at most SECOND_SOLVER seconds.
     """
     shape = Shape.of(problem)
 
