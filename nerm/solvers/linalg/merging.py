@@ -163,14 +163,15 @@ def _distinct_rows(hypothesis: Hypothesis, given: Sequence[Floats]) -> DistinctR
     If only few rows are equal, or if the kernel is precomputed, all rows count as distinct.
     """
     every = np.arange(hypothesis.n)
+    unmerged = DistinctRows(every, every, replace(hypothesis))  # a copy: `_KNOWN` must not refer to its key
     if isinstance(hypothesis, KernelHypothesis) and hypothesis.kernel.name == "precomputed":
-        return DistinctRows(every, every, hypothesis)
+        return unmerged
     hashes = hash_matrix(hypothesis.X)
     for vector in given:
         hashes = _mixed(hashes) + _mixed(_bits(vector))
     ordered = np.sort(hashes)
     if np.count_nonzero(ordered[1:] != ordered[:-1]) > FEWER * hypothesis.n:
-        return DistinctRows(every, every, hypothesis)
+        return unmerged
     _, first, index = np.unique(hashes, return_index=True, return_inverse=True)
     return DistinctRows(first, index, hypothesis.some(first))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +35,16 @@ def test_distinct_rows_are_those_of_a_dictionary(kind, kernel):
         seen.setdefault(key, i)
     assert len(rows.first) == len(seen)
     assert all(rows.first[rows.index[i]] == seen[key] for i, key in enumerate(keys))
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_data_are_freed_with_their_problem(kernel):
+    X, y, v = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20) % 2 * 2 - 1, np.ones(20)
+    solution = SVM.on(X, y, viewpoint=v, kernel=kernel).solve()
+    hypothesis = weakref.ref(solution.problem.hypothesis)
+    del solution
+    gc.collect()
+    assert hypothesis() is None
 
 
 def test_negative_zero_is_zero():
