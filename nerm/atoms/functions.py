@@ -319,7 +319,7 @@ class Function:
 
     def _pieces_at(self, place: Ints) -> Quadratic:
         """Return the quadratic pieces with these numbers; a number that all pieces share stays one."""
-        found: Any = (line.take(place) if np.ptp(line) else line[0] for line in self._coefficients)
+        found: Any = (line.take(place) if (line != line[0]).any() else line[0] for line in self._coefficients)
         return Quadratic(*found)
 
     @cached_property
