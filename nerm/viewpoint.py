@@ -151,7 +151,7 @@ def positive_values(name: str, seen: Array, of: str, *, several: bool, real: boo
     """
     first = seen[:1].tolist()[0]
     if len(seen) == 1 and not several and seen.dtype.kind == "f":
-        return {name: None}  # a problem takes a constant number as it is
+        return {name: None}  # a problem takes a constant number as it is, with a warning
     if len(seen) == 1:
         do = "Every model is neutral to a constant viewpoint: choose another one, or use none"
         raise InvalidInputError(f"{of!r} must take at least two values", f"a single value, {first!r}", do)
@@ -171,15 +171,19 @@ def positive_values(name: str, seen: Array, of: str, *, several: bool, real: boo
     return {f"{name}={value}": value for value in seen.tolist()}
 
 
-def warn_uncentred(of: str, v: Floats, stacklevel: int, *, real: bool = False) -> None:
-    """Warn if 0 seems to be no meaningful origin of a real-valued viewpoint v, (n,).
+def warn_of_numbers(of: str, v: Floats, stacklevel: int, *, real: bool = False) -> None:
+    """Warn if a real-valued viewpoint v, (n,), is constant or if 0 seems to be no meaningful origin of it.
 
-    The warning is given if no value is negative, if none is positive, or if the mean exceeds the standard
-    deviation. If `real`, v comes from a callable or an estimator, so its sign has a meaning, and the mean is
-    not checked.
+    The second warning is given if no value is negative, if none is positive, or if the mean exceeds the
+    standard deviation. If `real`, v comes from a callable or an estimator, so its sign has a meaning, and the
+    mean is not checked.
     """
-    mean, spread = float(v.mean()), float(v.std())
-    if v.min() < v.max() and (v.min() >= 0 or v.max() <= 0 or (abs(mean) > spread and not real)):
+    low, high, mean, spread = float(v.min()), float(v.max()), float(v.mean()), float(v.std())
+    if low == high:
+        follows = "so that every model is neutral to it and a neutrality term can only cost accuracy"
+        text = f"{of!r} is {low:g} in every row, {follows}. Choose another viewpoint, or drop the term."
+        warnings.warn(text, UserWarning, stacklevel=stacklevel)
+    elif low >= 0 or high <= 0 or (abs(mean) > spread and not real):
         numbers = f"{of!r} is read as real numbers of mean {mean:.4g} and standard deviation {spread:.4g}"
         cure = "Pass v - v.mean() to be neutral to its size, or v > threshold for two groups"
         text = f"{numbers}. It is not centred, so that neutral scores may still follow it. {cure}."
@@ -315,7 +319,7 @@ def _resolved(
                     raise InvalidInputError(must, f"{term!r} twice", "Rename a viewpoint")
                 found[term] = _coded(values, value, of)
                 if value is None:
-                    warn_uncentred(of, found[term][among], 6 if several else 7, real=real)
+                    warn_of_numbers(of, found[term][among], 6 if several else 7, real=real)
     return found
 
 

@@ -47,7 +47,7 @@ from nerm.solvers import clock
 from nerm.solvers.progress import print_line
 from nerm.typing import Floats
 from nerm.validation import as_positive, check_known
-from nerm.viewpoint import shown_groups, warn_uncentred
+from nerm.viewpoint import shown_groups, warn_of_numbers
 
 if TYPE_CHECKING:
     from nerm.solvers.base import Solver
@@ -348,7 +348,7 @@ def bind_chunks(
     pairs = {}
     for name, (column, value) in coding.groups.items():
         if value is None:
-            warn_uncentred(name, rows.viewpoints[name], 5)
+            warn_of_numbers(name, rows.viewpoints[name], 5)
         elif name == column:
             pairs[name] = tuple(chunks.census.counts[name].index.levels[1].tolist())
     sample = Problem(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -17,6 +18,7 @@ from tests.conftest import make_data
 
 X, Y, V = make_data(0, n=200)
 OBJECTIVE = Risk(Hinge()) + 0.05 * SquaredL2() + 1.0 * Neutrality(Hinge(), weights="balanced")
+OBJECTIVE_UNIFORM = Risk(Hinge()) + 0.05 * SquaredL2() + 1.0 * Neutrality(Hinge())
 CODINGS = {
     "0/1": (np.where(V > 0, 1, 0), (0, 1)),
     "1/2": (np.where(V > 0, 2, 1), (1, 2)),
@@ -208,6 +210,24 @@ def test_age_is_warned_about_and_the_cure_works():
     solution = centred.solve()
     term, scores = solution.objective.terms[-1], solution.training_scores()
     assert term.value == pytest.approx(abs(np.cov(age, scores, bias=True)[0, 1]), abs=1e-9)
+
+
+@pytest.mark.parametrize("viewpoint", [np.ones(200), {"age": np.full(200, -0.5)}, lambda X: np.zeros(len(X))])
+def test_a_constant_viewpoint_is_warned_about_once(viewpoint):
+    with pytest.warns(UserWarning, match="in every row") as caught:
+        OBJECTIVE_UNIFORM.on(X, Y, viewpoint=viewpoint)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    text = str(caught[0].message)
+    assert re.match(r"('viewpoint(\(X\))?'|\"viewpoint\['age'\]\") is (1|-0.5|0) in every row, so that", text)
+    assert "every model is neutral to it and a neutrality term can only cost accuracy" in text
+    assert text.endswith("Choose another viewpoint, or drop the term.")
+
+
+def test_a_constant_viewpoint_of_chunks_is_warned_about():
+    with pytest.warns(UserWarning, match="'viewpoint' is 1 in every row") as caught:
+        OBJECTIVE_UNIFORM.on(nerm.Chunks((X, Y, np.ones(200))))
+    assert caught[0].filename == __file__
 
 
 def test_the_classifiers_warn_too():
