@@ -1,10 +1,8 @@
 """Load a data set in one of the three codings: raw, nominal or one-hot.
 
-Published files and files of the user are read as described in ``published.json``. A reader is a function
-(about, path, data_home) -> (table, source). `about` is the data set's entry in ``published.json``, `path` a
-file or None, `data_home` a folder or None, and `source` says where the table came from. To add a UCI table
-that is also on OpenML, add an entry to ``published.json``. To add any other data set, add an entry and a
-reader in `READERS`.
+`read_table` reads published files as ``published.json`` describes them: file, columns and their types, target
+and viewpoint; for OpenML its number and codes. To add a table, add an entry, and a function in `CODERS` if
+the table must be recoded.
 """
 
 import gzip
@@ -78,12 +76,6 @@ def readable(path: Path, kind: str) -> Iterator[None]:
         raise InvalidInputError(must, got, "It may be truncated: copy or download it again") from None
 
 
-def read_bytes(path: Path) -> bytes:
-    """Return the content of a file, decompressed if it is a gzip file."""
-    content = path.read_bytes()
-    return gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-
-
 def fetch_openml_frame(about: dict[str, Any], data_home: Any) -> Any:
     """Return a data set of OpenML as a DataFrame; scikit-learn downloads it once and caches it."""
     from http.client import HTTPException
@@ -102,111 +94,68 @@ def fetch_openml_frame(about: dict[str, Any], data_home: Any) -> Any:
         ) from None  # the message contains the network error
 
 
-def read_uci(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return (table, source) of a UCI file; if it is not found, read the same table from OpenML."""
-    where = find(about["name"], about["file"], data_home)
+def read_table(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
+    """Return (table, source) of a published table, from a file or else from OpenML.
+
+    Parameters
+    ----------
+    about
+        The entry of the data set in ``published.json``.
+    path, data_home
+        As for `load`.
+    """
+    where = located(about, path, data_home)
     if where is None:
         return _openml_table(about, data_home), f"OpenML {about['openml']}"
+    frame, kind = _parsed(about, where), "UCI file" if "sha256" in about else "file"
+    needed = about.get("needed", about["columns"])
+    missing = [column for column in needed if column not in frame.columns]
+    if missing:
+        must = f"{where} must have the {len(needed)} columns of {about['file']}"
+        got = f"a file without {', '.join(map(repr, missing))}"
+        raise InvalidInputError(must, got, "Check that it is that file, with its separator and column names")
+    table = _typed(about, frame, about.get("codes", {}), where)
+    return table, f"{kind} {where.name.removesuffix('.gz')}"
+
+
+def located(about: dict[str, Any], path: Any, data_home: Any) -> Path | None:
+    """Return the path of a data set's file: `path`, or a file in a folder of `homes`.
+
+    Return None if there is no such file and OpenML has the table.
+    """
+    where = None if path is None else Path(path).expanduser()
+    places = [(about.get("folder", about["name"]), about["file"]), *about.get("parts", [])]
+    for folder, file in places:
+        where = where or find(folder, file, data_home)
+    if "openml" in about or (where is not None and where.is_file()):
+        return where
+    missing = "no path, and no such file in data_home or in the folder that NERM_DATA names"
+    must = f"'path' must name the file {about['file']}, which cannot be downloaded"
+    do = f"Get it {about['origin']} and call load({about['name']!r}, path=…)"
+    raise DataUnavailableError(must, missing if where is None else f"no file at {where}", do)
+
+
+def _parsed(about: dict[str, Any], where: Path) -> Any:
+    """Return the table in a CSV, ARFF or Parquet file; refuse a UCI file that is not the published one."""
     with readable(where, "gzip"):
-        content = read_bytes(where)
+        content = where.read_bytes()
+        content = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
     found = hashlib.sha256(content).hexdigest()
-    if found != about["sha256"]:
+    if about.get("sha256", found) != found:
         must = f"{where} must be the published file (sha256 {about['sha256'][:12]}… unzipped)"
         do = "The file is truncated or changed: download it again, or remove it to load from OpenML"
         raise InvalidInputError(must, f"sha256 {found[:12]}… over {len(content)} bytes", do)
-    read = pd.read_csv(io.BytesIO(content), names=about["columns"], keep_default_na=False, **about["csv"])
-    return _typed(about, _decoded(read, about.get("codes", {}))), f"UCI file {about['file']}"
+    if where.suffix == ".parquet":
+        with readable(where, "Parquet"):
+            return pd.read_parquet(io.BytesIO(content))
+    if about["file"].endswith(".arff"):
+        from scipy.io import arff
 
-
-def _openml_table(about: dict[str, Any], data_home: Any) -> Any:
-    """Return the table of a UCI file from OpenML; raise an error if it is not the published one."""
-    served = fetch_openml_frame(about, data_home)
-    which = f"OpenML data set {about['openml']} must be the published {about['file']}"
-    must = f"{which} (checksum {about['digest'][:12]}…)"
-    do = f"Put the UCI file {about['file']} in a folder and name it in NERM_DATA or data_home"
-    try:
-        renamed = served.rename(columns=about.get("openml_columns", {})).iloc[: about.get("rows")]
-        frame = _typed(about, _decoded(renamed, about.get("openml_codes", {})))
-    except (KeyError, ValueError, TypeError) as error:
-        got = f"a frame of shape {served.shape} that does not map to it ({error})"
-        raise InvalidInputError(must, got, do) from error
-    found = hashlib.sha256(frame.to_csv(index=False, lineterminator="\n").encode()).hexdigest()
-    if found != about["digest"]:
-        raise InvalidInputError(must, f"a frame of shape {frame.shape} with checksum {found[:12]}…", do)
-    return frame
-
-
-def _decoded(frame: Any, codes: dict[str, dict[str, str]]) -> Any:
-    """Replace the codes in some columns by words; `codes` has one dict from code to word per column."""
-    return frame.assign(**{column: frame[column].astype(str).map(words) for column, words in codes.items()})
-
-
-def _typed(about: dict[str, Any], frame: Any) -> Any:
-    """Return the published columns, in order, as integers or as alphabetically sorted categories."""
-    typed = {}
-    for column in about["columns"]:
-        is_number = column in about["numbers"]
-        typed[column] = frame[column].astype("int64") if is_number else pd.Categorical(list(frame[column]))
-    return pd.DataFrame(typed).reset_index(drop=True)
-
-
-def read_acs_income(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return (table, source) of ACSIncome (Ding et al., 2021), from a file or from OpenML.
-
-    The file is acs_income.csv, or a part of the table as the repository dssg/aequitas has it,
-    acs/acs_income_part.parquet. The features are integers or categories; one more column says whether the
-    income is above 50,000.
-    """
-    part = find("acs", "acs_income_part.parquet", data_home)
-    where = find("acs_income", about["file"], data_home) or part
-    if where is None:
-        frame, source = fetch_openml_frame(about, data_home), f"OpenML {about['openml']}"
-    else:
-        with readable(where, "CSV" if where is not part else "Parquet"):
-            frame = pd.read_csv(where) if where is not part else pd.read_parquet(where)
-            source = f"file {where.name}"
-    origin, features = where or "OpenML", about["columns"][:-1]
-    _check_columns(frame, [*features, "PINCP"], about, origin)
-    if frame["PINCP"].max() <= 1:  # this part has races from 0, and 1 for an income above 50,000
-        frame = frame.assign(PINCP=frame["PINCP"] * (about["income_above"] + 1), RAC1P=frame["RAC1P"] + 1)
-    numbers = frame[features].apply(pd.to_numeric, errors="coerce")
-    for row, j in np.argwhere((numbers % 1 != 0).to_numpy())[:1]:  # true for nan
-        must, got = f"{features[j]!r} of {origin} must hold whole numbers", repr(frame[features[j]].iloc[row])
-        raise InvalidInputError(must, f"{got} in row {row}", "Use the published table")
-    words = {column: str for column in features if column not in about["numbers"]}
-    income = np.where(frame["PINCP"].astype(float) > about["income_above"], ">50K", "<=50K")
-    return _typed(about, numbers.astype("int64").astype(words).assign(income=income)), source
-
-
-def users_file(about: dict[str, Any], path: Any, data_home: Any) -> Path:
-    """Return the path of a file that cannot be downloaded: `path`, or the file in a folder of `homes`."""
-    where = find(about["name"], about["file"], data_home) if path is None else Path(path).expanduser()
-    if where is None or not where.is_file():
-        missing = "no path, and no such file in data_home or in the folder that NERM_DATA names"
-        must = f"'path' must name the file {about['file']}, which cannot be downloaded"
-        do = f"Get it {about['origin']} and call load({about['name']!r}, path=…)"
-        raise DataUnavailableError(must, missing if where is None else f"no file at {where}", do)
-    return where
-
-
-def read_dutch(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return (table, source) of the Dutch census of 2001, from the user's ARFF file.
-
-    All columns are categories.
-    """
-    from scipy.io import arff
-
-    where = users_file(about, path, data_home)
-    with readable(where, "ARFF"):
-        data, _ = arff.loadarff(io.StringIO(read_bytes(where).decode("utf-8")))
-    frame = pd.DataFrame(data).map(_label).astype("category")
-    _check_columns(frame, about["columns"], about, where)
-    occupations = sorted(set(frame["occupation"].dropna()))
-    if occupations != ["2_1", "5_4_9"]:
-        must = f"'occupation' in {where} must hold the two classes '2_1' and '5_4_9'"
-        got = ", ".join(map(repr, occupations[:5])) or "no class"
-        raise InvalidInputError(must, got, "Use the file whose target is already reduced to these two")
-    return frame[about["columns"]], str(where)
+        with readable(where, "ARFF"):
+            return pd.DataFrame(arff.loadarff(io.StringIO(content.decode()))[0]).map(_label)
+    names = about["columns"] if "sha256" in about else None
+    with readable(where, "CSV"):
+        return pd.read_csv(io.BytesIO(content), names=names, **about.get("csv", {}))
 
 
 def _label(value: Any) -> str | None:
@@ -216,30 +165,73 @@ def _label(value: Any) -> str | None:
     return None if np.isnan(value) else f"{value:g}"
 
 
-def read_news(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, str]:
-    """Return (table, source) of the news sentences BABE (Spinde et al. 2021), from the user's file.
+def _openml_table(about: dict[str, Any], data_home: Any) -> Any:
+    """Return a published table from OpenML; raise an error if OpenML has another one."""
+    served, digest = fetch_openml_frame(about, data_home), about.get("digest")
+    must = f"OpenML data set {about['openml']} must be the published {about['file']}"
+    must += f" (checksum {digest[:12]}…)" if digest else ""
+    do = f"Put the file {about['file']} in a folder and name it in NERM_DATA or data_home"
+    try:
+        renamed = served.rename(columns=about.get("openml_columns", {})).iloc[: about.get("rows")]
+        frame = _typed(about, renamed, about.get("openml_codes", {}), "OpenML")
+    except (KeyError, ValueError, TypeError) as error:
+        got = f"a frame of shape {served.shape} that does not map to it ({error})"
+        raise InvalidInputError(must, got, do) from error
+    text = frame.to_csv(index=False, lineterminator="\n") if digest else ""
+    found = hashlib.sha256(text.encode()).hexdigest()
+    if digest not in (None, found):
+        raise InvalidInputError(must, f"a frame of shape {frame.shape} with checksum {found[:12]}…", do)
+    return frame
 
-    The column "type" is the political side of the sentence's outlet.
+
+def _typed(about: dict[str, Any], frame: Any, codes: dict[str, dict[str, str]], origin: Any) -> Any:
+    """Return the published columns, in order, as integers, texts or alphabetically sorted categories.
+
+    `codes` has one dict per coded column, from code to word; `origin` says in errors where the table is from.
     """
-    where = users_file(about, path, data_home)
-    with readable(where, "CSV"):
-        text = io.StringIO(read_bytes(where).decode("utf-8-sig"))
-        frame = pd.read_csv(text, sep=";", dtype=object, keep_default_na=False, na_values=[""])
-    _check_columns(frame, about["columns"], about, where)
-    categories = {column: pd.Categorical(frame[column]) for column in about["categories"]}
-    return frame[about["columns"]].assign(**categories), f"file {about['file']}"
+    if about["name"] in CODERS:
+        frame = CODERS[about["name"]](about, frame, origin)
+    typed = {}
+    for column in about["columns"]:
+        values = frame[column].astype(str).map(codes[column]) if column in codes else frame[column]
+        if column in about.get("numbers", ()):
+            values = values.astype("int64")
+        elif column not in about.get("texts", ()):
+            values = pd.Categorical(list(values))
+        typed[column] = values
+    return pd.DataFrame(typed).reset_index(drop=True)
 
 
-def _check_columns(frame: Any, columns: list[str], about: dict[str, Any], where: Any) -> None:
-    missing = [column for column in columns if column not in frame.columns]
-    if missing:
-        must = f"{where} must have the {len(columns)} columns of {about['file']}"
-        got = f"a file without {', '.join(map(repr, missing))}"
-        raise InvalidInputError(must, got, "Check that it is that file, with its separator and column names")
+def _code_income(about: dict[str, Any], frame: Any, origin: Any) -> Any:
+    """Return ACSIncome (Ding et al., 2021) with whole numbers, other codes as texts, and the column income.
+
+    `frame` has the incomes of folktables, or is a part of the table from the repository dssg/aequitas, which
+    counts races from 0 and has 1 for an income above 50,000.
+    """
+    features = about["columns"][:-1]
+    if frame["PINCP"].max() <= 1:
+        frame = frame.assign(PINCP=frame["PINCP"] * (about["income_above"] + 1), RAC1P=frame["RAC1P"] + 1)
+    numbers = frame[features].apply(pd.to_numeric, errors="coerce")
+    for row, j in np.argwhere((numbers % 1 != 0).to_numpy())[:1]:  # true for nan
+        must, got = f"{features[j]!r} of {origin} must hold whole numbers", repr(frame[features[j]].iloc[row])
+        raise InvalidInputError(must, f"{got} in row {row}", "Use the published table")
+    words = {column: str for column in features if column not in about["numbers"]}
+    income = np.where(frame["PINCP"].astype(float) > about["income_above"], ">50K", "<=50K")
+    return numbers.astype("int64").astype(words).assign(income=income)
 
 
-#: The readers of data sets that are no UCI tables, by name; `read_uci` reads the others.
-READERS = {"acs_income": read_acs_income, "acs_race": read_acs_income, "dutch": read_dutch, "news": read_news}
+def _check_occupations(about: dict[str, Any], frame: Any, origin: Any) -> Any:
+    """Return the Dutch census of 2001; raise an error unless its target has two classes."""
+    occupations = sorted(set(frame["occupation"].dropna()))
+    if occupations != ["2_1", "5_4_9"]:
+        must = f"'occupation' in {origin} must hold the two classes '2_1' and '5_4_9'"
+        got = ", ".join(map(repr, occupations[:5])) or "no class"
+        raise InvalidInputError(must, got, "Use the file whose target is already reduced to these two")
+    return frame
+
+
+#: Functions (about, frame, origin) that check or recode a table, by the name of its data set.
+CODERS = {"acs_income": _code_income, "acs_race": _code_income, "dutch": _check_occupations}
 
 
 #: For each option of `load`, the data sets that accept it.
@@ -403,7 +395,7 @@ def load(
     elif name == "diabetes":
         raw = _diabetes()
     else:
-        raw = _labelled(name, *READERS.get(name, read_uci)(PUBLISHED[name], path, data_home))
+        raw = _labelled(name, *read_table(PUBLISHED[name], path, data_home))
     return raw if coding == "raw" else raw.coded(coding)
 
 
