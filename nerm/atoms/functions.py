@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -26,6 +26,7 @@ STEEPEST = 1e6  # larger curvatures count as this one
 SETTLED = 1e-13  # relative distance at which two roots, breakpoints or slopes count as equal
 MOST_ITERATIONS = 200  # of a root finder
 ROUNDING = 8 * np.finfo(float).eps
+FEW = 8  # breakpoints up to which comparing one by one is faster than a binary search
 GRID = np.sinh(np.linspace(-15.0, 15.0, 3001))  # margins up to 1.6e6, dense around 0
 
 
@@ -56,6 +57,12 @@ class Quadratic(NamedTuple):
         rise = self.slope + bend
         value = self.level + _product(rise, x)
         return Jet(value, rise + bend, np.full(value.shape, 2 * self.curve))
+
+    @property
+    def star(self) -> Quadratic:
+        """The conjugate at the slopes of this piece: u m - phi(m) with the m whose slope is u."""
+        gain = 0.25 / self.curve if self.curve else 0.0
+        return Quadratic(gain, self.centre, self.centre * self.slope - self.level, self.slope)
 
     def around(self, centre: float) -> Quadratic:
         """Return the same function with another centre."""
@@ -184,7 +191,7 @@ def _place(points: Floats, x: Floats, side: Literal["left", "right"]) -> Ints:
 
     Few points are compared with x one by one, which is ten times as fast.
     """
-    if len(points) > 8:
+    if len(points) > FEW:
         return np.searchsorted(points, x, side)
     is_before = np.less if side == "left" else np.less_equal
     place = np.zeros(np.shape(x), dtype=int)
@@ -311,6 +318,20 @@ class Function:
             if here.any():
                 out[:, here] = self.pieces[k].jet(m[here])
         return Jet(*out)
+
+    @np.errstate(all="ignore")
+    def value(self, m: Floats) -> Floats:
+        """Return the value at m; that of a few lines is their maximum."""
+        if not (self._has_lines and 0 < len(self.breaks) <= FEW):
+            return self.jet(m).value
+        lines: Any = self.pieces
+        values = (p.slope * (m - p.centre) + p.level if p.slope else p.level for p in lines)
+        return np.asarray(reduce(np.maximum, values))
+
+    @cached_property
+    def _has_lines(self) -> bool:
+        """Whether the function is the maximum of lines."""
+        return self.is_quadratic and not self._coefficients[0].any() and self.is_convex
 
     @cached_property
     def _coefficients(self) -> Floats:
@@ -485,6 +506,8 @@ class Function:
     def conjugate(self, u: Floats) -> Floats:
         """Return phi*(u) = sup_m u m - phi(m), or slightly more; +inf outside of `end_slopes`."""
         low, high = self.end_slopes
+        if self.is_quadratic:
+            return np.where((low <= u) & (u <= high), self._star.jet(u).value, np.inf) + 0.0
         stars = {k: p.star for k, p in enumerate(self.pieces) if isinstance(p, Curve) and p.star}
         m, place = self._roots(u, 0.0, 1.0, stars)
         found = np.array(u * m - self.jet(m).value)
@@ -499,6 +522,24 @@ class Function:
             elif here.any():
                 found[here] = self._enclosed(k, slopes, m[here])
         return np.where((low <= u) & (u <= high), found, np.inf) + 0.0
+
+    @cached_property
+    def _star(self) -> Function:
+        """The conjugate of a piecewise quadratic function, for u between its end slopes.
+
+        Its pieces are the conjugates of the curved pieces, and u b - phi(b) for u between the slopes next to
+        a breakpoint b.
+        """
+        (low, high), values = self.jumps, self.jet(self.breaks).value
+        pieces, ends = list[Piece](), list[float]()
+        for k, piece in enumerate(self.pieces):
+            if piece.most or not len(low):
+                pieces.append(piece.star)  # type: ignore[arg-type]
+                ends.extend(low[k : k + 1])
+            if k < len(low):
+                pieces.append(Quadratic(0.0, float(self.breaks[k]), -float(values[k])))
+                ends.append(high[k])
+        return Function(tuple(pieces), np.maximum.accumulate(ends[: len(pieces) - 1]))
 
     def _enclosed(self, k: int, u: Floats, m: Floats) -> Floats:
         """Return an upper bound on sup_x u x - phi(x), whose maximizer lies in piece k, near m.

@@ -224,7 +224,7 @@ class MarginFunction(ABC):
 
     def value(self, m: ArrayLike) -> Floats:
         """Return phi(m), in the shape of m; +inf where it overflows."""
-        return self.derived.jet(np.asarray(m, dtype=float)).value
+        return self.derived.value(np.asarray(m, dtype=float))
 
     def subgradient(self, m: ArrayLike) -> tuple[Floats, Floats]:
         """Return the ends (low, high) of the interval of subgradients, each in the shape of m."""

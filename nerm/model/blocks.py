@@ -105,7 +105,9 @@ def weigh(weights: Floats, values: Floats) -> float:
 
 def row_squares(X: Any) -> Floats:
     """Return ||x_i||^2 for every dense or sparse row, (n,)."""
-    return np.asarray(X.multiply(X).sum(axis=1)).ravel() if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+    if not sp.issparse(X):
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+    return np.asarray(sp.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape).sum(axis=1)).ravel()
 
 
 def sum_error(k: int) -> float:

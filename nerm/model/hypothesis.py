@@ -144,15 +144,22 @@ class LinearHypothesis(CachedProducts):
     @cached_property
     def _lengths(self) -> Floats:
         """The norm of each scaled row, (n,); see `extent` for the scaling."""
-        near = self._near[0]
+        near: Any = self._near[0]
         inverse = np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
-        return np.sqrt(row_squares(near @ sp.diags_array(inverse)))
+        if not sp.issparse(near):
+            return np.sqrt(row_squares(near * inverse))
+        scaled = near.data * inverse[near.indices]
+        return np.sqrt(row_squares(sp.csr_array((scaled, near.indices, near.indptr), shape=near.shape)))
 
     @cached_property
     def _sizes(self) -> Floats:
         """The largest absolute value of each column of X - 1 offset', (d,)."""
-        largest = abs(self._near[0]).max(axis=0)
-        return np.asarray(largest.toarray() if sp.issparse(largest) else largest).ravel()
+        near: Any = self._near[0]
+        if not sp.issparse(near):
+            return np.asarray(np.abs(near).max(axis=0))
+        largest = np.zeros(self.size)
+        np.maximum.at(largest, near.indices, np.abs(near.data))
+        return largest
 
     def squared_row_norms(self) -> Floats:
         """Return ||x_i||^2 for every row, (n,)."""

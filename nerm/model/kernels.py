@@ -397,7 +397,7 @@ def _variance(X: Matrix, sample_weight: Floats | None) -> float:
     mean = float(share @ np.asarray(X.mean(axis=1)).ravel())
     if not sp.issparse(X):
         return float(share @ np.mean((X - mean) ** 2, axis=1))
-    variance = float(share @ np.asarray(X.multiply(X).mean(axis=1)).ravel()) - mean**2
+    variance = float(share @ np.asarray(X.power(2).mean(axis=1)).ravel()) - mean**2
     return variance if variance > 1e-14 * mean**2 else 0.0  # constant data: only cancellation errors remain
 
 

@@ -609,7 +609,7 @@ class Features:
     def squares(self) -> Floats:
         """Return the sum of squares of each column, (d,)."""
         X: Any = self.X
-        return np.asarray(X.multiply(X).sum(axis=0)).ravel() if self.sparse else np.einsum("ij,ij->j", X, X)
+        return np.asarray(X.power(2).sum(axis=0)).ravel() if self.sparse else np.einsum("ij,ij->j", X, X)
 
     def some(self, rows: Ints) -> Features:
         """Return the features of the given rows."""

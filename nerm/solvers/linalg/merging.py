@@ -27,6 +27,7 @@ from nerm.solvers.limited import LimitedSession
 from nerm.typing import Floats, Ints, Matrix
 
 Words = NDArray[np.uint64]
+CACHED = 50_000  # numbers that fit into a processor's cache
 FEWER = 0.9  # share of distinct rows above which merging does not pay
 
 
@@ -183,18 +184,16 @@ def hash_matrix(X: Matrix) -> Words:
     >>> bool(hashes[0] == hashes[2]), bool(hashes[0] == hashes[1])
     (True, False)
     """
-    n, d = X.shape
-    factors = np.random.default_rng(0).integers(2**64, size=d, dtype=np.uint64) | np.uint64(1)
-    step = max(1, 50_000 * n // max(X.size, 1))  # rows that fit into a processor's cache
-    return np.concatenate([_hash_rows(X[i : i + step], factors) for i in range(0, n, step)])
-
-
-def _hash_rows(X: Matrix, factors: Words) -> Words:
-    """Return the sum of factor times mixed bits over the entries of each row, (n,)."""
+    factors = np.random.default_rng(0).integers(2**64, size=X.shape[1], dtype=np.uint64) | np.uint64(1)
     if not sp.issparse(X):
-        return np.asarray(_mixed(_bits(X)) @ factors)
-    words = _mixed(_bits(X.data)) * factors[X.indices]
-    return np.diff(np.concatenate([np.zeros(1, np.uint64), np.cumsum(words)])[X.indptr])
+        step = max(1, CACHED // max(X.shape[1], 1))
+        return np.concatenate([_mixed(_bits(X[i : i + step])) @ factors for i in range(0, len(X), step)])
+    sums = np.zeros(X.nnz + 1, np.uint64)  # of factor times mixed bits, over the entries so far
+    for i in range(0, X.nnz, CACHED):
+        part = slice(i, i + CACHED)
+        np.cumsum(_mixed(_bits(X.data[part])) * factors[X.indices[part]], out=sums[1:][part])
+        sums[1:][part] += sums[i]
+    return np.diff(sums[X.indptr])
 
 
 def _bits(values: Floats) -> Words:
