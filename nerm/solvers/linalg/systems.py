@@ -65,7 +65,7 @@ def conjugate_gradients(
     precondition
         The function R -> M^-1 R, where M approximates A.
     right
-        B, (n, k).
+        B, (n,) or (n, k).
     tol
         The tolerance: stop when r' M^-1 r of every column's residual r is at most tol^2 times its first
         value.
@@ -97,6 +97,7 @@ def conjugate_gradients(
         z = precondition(r)
         last = size
         size = (r * z).sum(axis=0)
-        q = z + size / np.maximum(last, tiny) * q
+        q *= size / np.maximum(last, tiny)
+        q += z
         products += 1
     return x, products

@@ -128,20 +128,16 @@ class LinearSystem:
 
         E is `lines`, (m, d + 1), and R is `widths`, (m,), for m thetas inside (0, 1).
         """
-        diagonal = (self._diagonal + (lines**2 / widths[:, None]).sum(axis=0))[:, None]
+        diagonal = self._diagonal + (lines**2 / widths[:, None]).sum(axis=0)
 
         def product(q: Floats) -> Floats:
-            q = q[:, 0]
-            out = self._ridge * q + self._curvature(q)
-            if len(lines):
-                out += ((lines @ q) / widths) @ lines
-            return out[:, None]
+            out = self._curvature(q)
+            out += self._ridge * q
+            return out + ((lines @ q) / widths) @ lines if len(lines) else out
 
-        found, products = conjugate_gradients(
-            product, lambda r: r / diagonal, right[:, None], self._tol, MAX_PRODUCTS
-        )
+        found, products = conjugate_gradients(product, lambda r: r / diagonal, right, self._tol, MAX_PRODUCTS)
         self.products += products
-        return found[:, 0]
+        return found
 
     def quadratic_form(self, e: Floats) -> float:
         """Return e'H^-1 e approximately, for H without the term E' diag(1/R) E."""
