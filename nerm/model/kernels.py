@@ -1,7 +1,7 @@
 """Kernels k(x, z): named kernels, a user's own callable, or a precomputed Gram matrix.
 
 A kernel is an immutable object that maps two matrices of rows to the matrix of their kernel values. The
-values are computed by scikit-learn (`sklearn.metrics.pairwise`).
+values are computed by scikit-learn (`sklearn.metrics.pairwise`), except for `RBF` on dense rows.
 """
 
 from abc import ABC, abstractmethod
@@ -161,19 +161,26 @@ class RBF(_WithGamma):
     def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the (n, m) matrix of k(x_i, z_j).
 
-        Distances are computed from products of centred rows, or from differences of rows if this would lose
-        digits.
+        The exponents are computed from one product of centred rows,
+
+            -gamma ||x - z||^2 = (2 gamma x, gamma ||x||^2, 1)'(z, -1, -gamma ||z||^2),
+
+        or from differences of rows if this would lose digits. Sparse rows are left to scikit-learn.
         """
         if sp.issparse(X) or sp.issparse(Z):
             return super().__call__(X, Z)
         gamma = self.parameters()["gamma"]
         with np.errstate(over="ignore", invalid="ignore"):
             centre = Z.mean(axis=0)
-            x = X - centre
-            z = x if X is Z else Z - centre
-            largest = gamma * np.append(row_squares(x), row_squares(z)).max(initial=0.0)
-        if largest <= LARGEST_EXPONENT:
-            return super().__call__(x, z)
+            x, z = X - centre, Z - centre
+            x_squares, z_squares = gamma * row_squares(x), gamma * row_squares(z)
+        if np.append(x_squares, z_squares).max(initial=0.0) <= LARGEST_EXPONENT:
+            left = np.column_stack([2 * gamma * x, x_squares, np.ones(len(x))])
+            values = left @ np.column_stack([z, -np.ones(len(z)), -z_squares]).T
+            np.exp(np.minimum(values, 0.0, out=values), out=values)
+            if X is Z:
+                np.fill_diagonal(values, 1.0)
+            return values
         from scipy.spatial.distance import cdist
 
         return np.asarray(np.exp(-gamma * cdist(X, Z, "sqeuclidean")))
@@ -188,7 +195,7 @@ class RBF(_WithGamma):
         largest = self.parameters()["gamma"] * float(row_squares(rows).max(initial=0.0))
         if not sp.issparse(X) and not largest <= LARGEST_EXPONENT:
             largest = 0.0
-        return sum_error(X.shape[1]) * (2 + 4 * largest)
+        return sum_error(X.shape[1] + 2) * (2 + 4 * largest)
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,12 @@ A pair step increases one level a_i and decreases another a_j. The pair is selec
 information (WSS2 of LIBSVM).
 """
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from nerm.certify.multipliers import Multipliers, multipliers_between
-from nerm.model.blocks import EPS, scaled_weights, term_weights, two_sided
+from nerm.model.blocks import EPS, shares, term_weights, two_sided
 from nerm.model.problem import Problem
 from nerm.solvers.linalg.compiled import compiled
 from nerm.typing import Floats
@@ -76,12 +75,16 @@ class Segments:
         blocks = problem.blocks
         self.theta = theta
         self.thetas = np.full(len(two_sided(problem)), theta)
+        self.sides = np.array([block.side for block in blocks])
+        self.shares = shares(blocks, self.thetas)
+        self.weights = term_weights(problem)[:, None] * np.stack([block.weights for block in blocks])
         targets = np.stack([block.targets for block in blocks])
         t = np.where(np.abs(targets) < SMALLEST_TARGET, 0.0, targets)
         low, high = np.array([block.domain for block in blocks]).T[:, :, None]
         bends, q = np.array([block.atom.facts.quadratic for block in blocks]).T[:, :, None]
         bends = bends + np.stack([block.offsets for block in blocks])
-        rates = np.stack(scaled_weights(problem, self.thetas)) * t  # change of a_i per unit of a multiplier
+        self._atoms = t, bends, q, low, high
+        rates = self.shares[:, None] * self.weights * t  # change of a_i per unit of a multiplier
         count, n = t.shape
         ends, scores = np.zeros((2, count, 2, n))  # the contribution and the score at start and end
         for k, at in enumerate((np.where(t > 0, low, high), np.where(t > 0, high, low))):
@@ -95,10 +98,10 @@ class Segments:
         numbers, (start, end) = np.arange(len(order))[:, None], np.swapaxes(place, 0, 1)[:, :, None]
         inside = (start < numbers) & (numbers < end)
         x = np.where(numbers <= start, ends[:, :1], ends[:, 1:])
-        with np.errstate(over="ignore", invalid="ignore"):  # some points are infinite
-            beta = (bends[:, None] - t[:, None] * points) / np.maximum(q, TINY)[:, None]
-            between = rates[:, None] * np.clip(beta, low[:, None], high[:, None])
-        x = np.where(inside, np.where(rates[:, None] == 0, 0.0, between), x)
+        for j in np.flatnonzero(q):
+            with np.errstate(over="ignore", invalid="ignore"):  # some points are infinite
+                between = rates[j] * np.clip((bends[j] - t[j] * points) / q[j], low[j], high[j])
+            x[j] = np.where(inside[j], np.where(rates[j] == 0, 0.0, between), x[j])
         levels = np.maximum.accumulate(x.sum(axis=0), axis=0)
         active = (start < numbers[1:]) & (numbers[:-1] < end)
         jumps = (active & (q == 0)[:, None]).any(axis=0)
@@ -107,12 +110,23 @@ class Segments:
         inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
         left = np.isfinite(levels[:-1])
         self.breaks = np.ascontiguousarray(levels.T)
-        pad = partial(np.pad, pad_width=((0, 0), (1, 1)))
-        self.anchors = pad(np.where(left, levels[:-1], levels[1:]).T)
-        self.rates = pad(inverse.T)
-        self.slopes = pad(
-            np.where(left, points[:-1], points[1:]).T, constant_values=((0, 0), (np.inf, -np.inf))
-        )
+        self.anchors, self.rates, self.slopes = np.zeros((3, n, len(points) + 1))
+        self.anchors[:, 1:-1] = np.where(left, levels[:-1], levels[1:]).T
+        self.rates[:, 1:-1] = inverse.T
+        self.slopes[:, 1:-1] = np.where(left, points[:-1], points[1:]).T
+        self.slopes[:, 0], self.slopes[:, -1] = np.inf, -np.inf
+
+    def values(self, scores: Floats) -> Floats:
+        """Return the sum of each block at these scores, times the weight of its term, (J,).
+
+        The value of an atom at the margin m is the maximum of u m - a u - (q/2) u^2 over its slopes u.
+        """
+        t, bends, q, low, high = self._atoms
+        with np.errstate(over="ignore", invalid="ignore"):
+            m = t * scores - bends
+            u = np.clip(m / np.maximum(q, TINY), -high, -low)
+            values = u * (m - 0.5 * q * u)
+            return np.sum(np.where(self.weights > 0, self.weights * values, 0.0), axis=1)
 
     @property
     def can_balance(self) -> bool:
@@ -199,23 +213,29 @@ def set_all_slopes(at):  # type: ignore[no-untyped-def]
 
 @compiled()
 def pair_step(i, j, curvature, at):  # type: ignore[no-untyped-def]
-    """Increase a_i and decrease a_j by the same amount; return the amount.
+    """Increase a_i and decrease a_j by the amount that maximises the dual; return the amount.
 
-    The amount maximises the dual, which is quadratic in it between breaks, and linear if its curvature is 0
-    (two equal rows). It is at most the distance to the next break of h_i or h_j. `curvature` is that of
-    a' K a / (2 lambda); the rates of h_i and h_j are added.
+    The dual is concave in the amount: quadratic between breaks of h_i and h_j, or linear if its curvature is
+    0 (two equal rows). So the step goes from break to break as long as the dual increases. `curvature` is
+    that of a' K a / (2 lambda); the rates of h_i and h_j are added.
     """
-    top = set_slopes(i, at)[1]
-    bottom = set_slopes(j, at)[0]
-    curvature += at.rise_rate[i] + at.fall_rate[j]
-    slope = (at.rise[i] - at.G[i]) - (at.fall[j] - at.G[j])
-    most = min(top - at.a[i], at.a[j] - bottom)
-    step = slope / curvature if curvature * most > slope else most
-    at.a[i] = top if step == top - at.a[i] else at.a[i] + step
-    at.a[j] = bottom if step == at.a[j] - bottom else at.a[j] - step
-    set_slopes(i, at)
-    set_slopes(j, at)
-    return step
+    total = 0.0
+    while True:
+        top = set_slopes(i, at)[1]
+        bottom = set_slopes(j, at)[0]
+        slope = (at.rise[i] - at.G[i]) - (at.fall[j] - at.G[j]) - curvature * total
+        if not slope > 0.0:
+            return total
+        most = min(top - at.a[i], at.a[j] - bottom)
+        rate = curvature + at.rise_rate[i] + at.fall_rate[j]
+        step = slope / rate if rate * most > slope else most
+        at.a[i] = top if step == top - at.a[i] else at.a[i] + step
+        at.a[j] = bottom if step == at.a[j] - bottom else at.a[j] - step
+        total += step
+        if step < most:
+            set_slopes(i, at)
+            set_slopes(j, at)
+            return total
 
 
 @compiled()
@@ -342,22 +362,24 @@ class FixedTheta:
         b = sum(ends) / len(ends) if ends else 0.0
         half_norm = 0.5 * float(self.at.a @ self.at.G)
         attained = self._attained()
-        dual = self._totals(attained)[0] + float(self.at.a @ attained) - half_norm
-        mixed, slope = self._totals(self.at.G + b)
+        shares, sides = self.segments.shares, self.segments.sides
+        dual = float(shares @ self.segments.values(attained) + self.at.a @ attained) - half_norm
+        values = self.segments.values(self.at.G + b)
+        mixed, slope = float(shares @ values), float(sides @ values)
         inner = mixed + half_norm - dual
         rest = slope * (1 - self.theta if slope > 0 else -self.theta)  # max(C+, C-) instead of the mixture
         if rest > inner and len(ends) == 2 and self._lead(ends[0]) * self._lead(ends[1]) < 0:
             from scipy.optimize import brentq  # takes long to import
 
             other = float(brentq(self._lead, *ends, rtol=EPS**0.5))
-            primal = self._totals(self.at.G + other)[0] + half_norm
+            primal = float(shares @ self.segments.values(self.at.G + other)) + half_norm
             if primal < mixed + rest + half_norm:
                 return Standing(other, primal, dual, inner, slope)
         return Standing(b, mixed + rest + half_norm, dual, inner, slope)
 
     def _lead(self, intercept: float) -> float:
         """Return the weighted C+ - C- at this intercept."""
-        return self._totals(self.at.G + intercept)[1]
+        return float(self.segments.sides @ self.segments.values(self.at.G + intercept))
 
     def _attained(self) -> Floats:
         """Return scores that attain h_i(a_i): between its slopes to the right and to the left of a_i."""
@@ -365,7 +387,8 @@ class FixedTheta:
         with np.errstate(invalid="ignore"):  # both are infinite in a row with one level only
             low = np.where(np.isfinite(rise), rise, fall - 1 - np.abs(fall))
             high = np.where(np.isfinite(fall), fall, rise + 1 + np.abs(rise))
-        return np.nan_to_num(0.5 * (low + high))
+        middle = 0.5 * (low + high)
+        return np.where(np.isnan(middle), 0.0, middle)
 
     def multipliers(self) -> Multipliers:
         """Return multipliers that attain h_i(a_i); at a kink they are combined from both sides of it."""
@@ -373,15 +396,6 @@ class FixedTheta:
         width = 16 * EPS * (1 + np.abs(scores))
         around = scores - width, scores + width
         return multipliers_between(self.problem, self.at.a, self.segments.thetas, *around)
-
-    def _totals(self, scores: Floats) -> tuple[float, float]:
-        """Return the blocks at these scores, mixed by theta, and the weighted C+ - C-, times the divisor."""
-        mixed = lead = 0.0
-        for factor, block in zip(term_weights(self.problem), self.problem.blocks, strict=True):
-            total = factor * block.total(scores)
-            mixed += total * (1.0, self.theta, 1 - self.theta)[block.side]
-            lead += block.side * total
-        return mixed, lead
 
     def advance(self, steps: int) -> int:
         """Take pair steps until the violation m - M is a tenth of its present value.

@@ -35,13 +35,7 @@ def test_steps_end_at_the_best_point_along_the_pair():
     for curvature in (0.0, 0.1, 0.7, 3.0):
         for G in ([0.0, 0.0], [0.0, 0.5], [0.0, 1.3], [0.0, 4.0]):
             at = levels([0.25, -0.5], G)
-            total = 0.0
-            while at.rise[0] - at.G[0] > at.fall[1] - at.G[1]:  # from break to break
-                step = pair_step(0, 1, curvature, at)
-                total += step
-                at.G[0] += curvature * step
-                if abs(at.rise[0] - at.G[0] - at.fall[1] + at.G[1]) < 1e-12:
-                    break
+            total = pair_step(0, 1, curvature, at)
 
             def gained(t, G=G, curvature=curvature):
                 up = 2 * min(t, 0.75) + max(0.0, t - 0.75)  # from 0.25 up, past the break at 1
@@ -53,12 +47,15 @@ def test_steps_end_at_the_best_point_along_the_pair():
             np.testing.assert_allclose(gained(total), best, atol=1e-6)
 
 
-def test_without_curvature_it_goes_to_the_next_break():
+def test_without_curvature_it_goes_to_the_break_after_which_nothing_is_gained():
     at = levels([0.0, 0.0], [0.0, 10.0])  # equal x: lowering the second earns ten a unit
+    assert pair_step(0, 1, 0.0, at) == 3.0
+    assert at.a.tolist() == [3.0, -3.0]
+    assert (at.rise[0], at.fall[1]) == (-np.inf, np.inf)
+    at = levels([0.0, 0.0], [0.0, -0.5])  # after the breaks at 1 and -1 it would lose a half a unit
     assert pair_step(0, 1, 0.0, at) == 1.0
-    assert pair_step(0, 1, 0.0, at) == 1.0
-    assert at.a.tolist() == [2.0, -2.0]
-    assert (at.rise[0], at.fall[1]) == (1.0, 2.0)
+    assert at.a.tolist() == [1.0, -1.0]
+    assert (at.rise[0], at.fall[1]) == (1.0, 1.0)
 
 
 def test_the_loop_ends_where_no_pair_gains():
