@@ -1,6 +1,6 @@
 """The SMO as a solver.
 
-A session keeps the Gram matrix, and theta and the levels of the previous solve.
+A session keeps the Gram matrix, and theta and the multipliers of the previous solve.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class SMOSession(Session):
             self._gram = np.ascontiguousarray(hypothesis.gram)
         else:
             self._gram = Linear()(hypothesis.X, hypothesis.X)
-        self._last = 0.5, np.zeros(hypothesis.n)  # theta and the levels
+        self._last = 0.5, np.zeros((len(problem.blocks), hypothesis.n))  # theta and the multipliers
 
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
@@ -93,12 +93,12 @@ class SMOSession(Session):
         most = int(as_positive(options.get("max_iter", most), "max_iter"))
         search = ThetaSearch(problem, self._gram, 0.9 * accuracy, most, deadline)
         state, claim = search.run(*self._last)
-        a = state.at.a
-        self._last = state.theta, a
+        multipliers = state.multipliers()
+        self._last = state.theta, multipliers.rows
         return Answer(
-            coef=problem.hypothesis.adjoint(a / state.lam),
+            coef=problem.hypothesis.adjoint(state.at.a / state.lam),
             intercept=state.standing().intercept,
-            multipliers=state.multipliers(),
+            multipliers=multipliers,
             claim=claim,
             iterations=search.iterations,
             solve_seconds=time.perf_counter() - started,

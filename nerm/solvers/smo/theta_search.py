@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nerm.model.blocks import EPS
+from nerm.model.blocks import EPS, weighted_duals
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 from nerm.solvers.rootfind import Bracket
@@ -69,12 +69,12 @@ class ThetaSearch:
         self.share = INNER_SHARE
         self.iterations = self.outer = 0
 
-    def run(self, theta: float, a: Floats) -> tuple[FixedTheta, str]:
-        """Search from this theta and these levels, (n,).
+    def run(self, theta: float, rows: Floats) -> tuple[FixedTheta, str]:
+        """Search from this theta and these multipliers, one row per block.
 
         Return the best state and a sentence about it.
         """
-        state = self._moved(theta, a)
+        state = self._moved(theta, rows)
         bracket = Bracket()  # the dual increases at the low end and decreases at the high end
         ends = dict[int, _End]()  # key 1: the low end; key -1: the high end
         best, smallest = state, np.inf
@@ -105,7 +105,7 @@ class ThetaSearch:
             elif bracket.is_closed:
                 state = self._between(ends[1].state, ends[-1].state, bracket.share())
             else:
-                state = self._moved(end, state.at.a, state.theta)
+                state = self._moved(end, state.multipliers().rows, state.theta)
 
     def _solve(self, state: FixedTheta) -> Standing:
         """Take pair steps until the inner gap is small relative to the gap or the tolerance.
@@ -125,14 +125,15 @@ class ThetaSearch:
             if done == 0 or clock.is_up(self.deadline):
                 return state.standing()
 
-    def _moved(self, theta: float, a: Floats, back: float = 0.5) -> FixedTheta:
-        """Return the state at `theta` with levels near a, (n,).
+    def _moved(self, theta: float, rows: Floats, back: float = 0.5) -> FixedTheta:
+        """Return the state at `theta` with the levels of these multipliers, or nearby.
 
         If no levels have sum 0 there, go half of the way back, to a theta where some have.
         """
         segments = Segments(self.problem, theta)
         if not segments.can_balance and theta != back:
-            return self._moved((theta + back) / 2, a, back)
+            return self._moved((theta + back) / 2, rows, back)
+        a = weighted_duals(self.problem, rows, segments.thetas)
         return FixedTheta(self.problem, segments, self.gram, a)
 
     def _between(self, low: FixedTheta, high: FixedTheta, share: float) -> FixedTheta:
