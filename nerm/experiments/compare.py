@@ -25,6 +25,7 @@ from nerm.experiments.running import Job, Row, as_grid, check_columns, reason_of
 from nerm.model.problem import Problem
 from nerm.typing import Floats, Matrix
 from nerm.validation import as_positive, check_known
+from nerm.warmup import warm_up
 
 __all__ = ["Case", "compare_solvers", "figure", "summarize"]
 
@@ -121,14 +122,11 @@ def cases(which: str) -> list[Case]:
     import pandas as pd
 
     table = pd.read_csv(Path(__file__).with_name("cases.csv"), keep_default_na=False)
+    check_known(which, "'problems'", set(table["set"]))
     folder = Path(os.environ.get("NERM_DATA") or os.devnull)
     here = table["dataset"].map(lambda name: name in ("", "diabetes") or (folder / name).is_dir())
     rows = table[(table["set"] == which) & here].drop(columns="set")
     return [Case(**row) for row in rows.to_dict("records")]
-
-
-#: The functions that return the sets of problems, by name.
-SETS = {which: partial(cases, which) for which in ("default", "quick")}
 
 
 def compare_solvers(
@@ -137,9 +135,7 @@ def compare_solvers(
     *,
     tols: Sequence[float] = (1e-3, 1e-5, 1e-7),
     time_limit: float = 10.0,
-    n_jobs: int = 1,
-    results: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
+    **options: Any,
 ) -> Any:
     """Run every solver on every problem at every accuracy; return a table with one row per run.
 
@@ -154,14 +150,11 @@ def compare_solvers(
     time_limit
         Seconds after which the process of a run is killed. If a solver was killed at one accuracy, it is not
         run at a finer one on that problem; the row of the finer accuracy says so.
-    n_jobs
-        Number of runs at the same time; each uses one thread.
-    results
-        A .csv file to which results are appended as they arrive. After an interruption, the same call resumes
-        from it; a call with other problems, solvers or accuracies adds to it. The returned table then has all
-        rows of the file. A file from another version of nerm, or with other limits, is refused.
-    progress
-        Whether to show a progress bar; by default on a terminal only.
+    options
+        n_jobs, results and progress, as for `nerm.experiments.cross_validate`: the number of runs at the same
+        time, each on one thread; a .csv file; whether to show a progress bar. A call with other problems,
+        solvers or accuracies adds to the file, and the returned table has all rows of the file. A file from
+        another version of nerm, or with another time limit, is refused.
 
     Returns
     -------
@@ -191,33 +184,30 @@ def compare_solvers(
     """
     limit = as_positive(time_limit, "time_limit")
     accuracies = as_grid(tols, "tols")[::-1]
-    if isinstance(problems, str):
-        check_known(problems, "'problems'", SETS)
-        problems = SETS[problems]()
     here = nerm.solvers.available()
     jobs = []
-    given: Any = [problems] if isinstance(problems, Problem) else problems
-    for number, case in enumerate(given):
+    given: Any = cases(problems) if isinstance(problems, str) else problems
+    for number, case in enumerate([given] if isinstance(given, Problem) else given):
         if not isinstance(case, Problem | Case):
             raise InvalidInputError("'problems' must be of Problem or Case", repr(case)[:60], "Use 'quick'")
         if isinstance(case, Case):
             name, family, problem = case.name, case.family, case.problem()
         else:
             name, family, problem = f"given-{number}", "given", case
-        place = {"problem": name, "family": family, "case": _digest(problem)}
+        of_case = {"problem": name, "family": family, "case": _digest(problem)}
         for solver in sorted(here) if solvers is None else solvers:
             if not isinstance(solver, nerm.solvers.Solver):
                 check_known(solver, "'solvers'", here)
                 solver = here[solver]
-            named = {**place, "solver": solver.name, "version": solver.version()}
-            places = tuple({**named, "tol": tol} for tol in accuracies)
+            place = {**of_case, "solver": solver.name, "version": solver.version()}
+            places = tuple({**place, "tol": tol} for tol in accuracies)
             jobs.append(Job(places, partial(_series, problem, solver, limit)))
     if not jobs:
         must = "'problems' and 'solvers' must not be empty"
         raise InvalidInputError(must, "nothing to run", "Leave them out")
     settings: Row = {"experiment": "compare_solvers", "nerm": nerm.__version__, "time_limit": limit}
     measured = ("n", "d", "peak_mb", "claim", "status", "certified_gap", "correct_claim", "reason")
-    table = run_jobs(jobs, measured, settings, n_jobs=n_jobs, results=results, progress=progress)
+    table = run_jobs(jobs, measured, settings, **options)
     table.attrs["time_limit"] = limit
     return table
 
@@ -241,38 +231,33 @@ def _series(problem: Any, solver: Any, limit: float, places: Sequence[Row]) -> I
     size = {"n": problem.n, "d": int(problem.hypothesis.X.shape[1])}
     slow = None
     for tol in (place["tol"] for place in places):
-        row: Row = {"claim": "", "reason": "", **size}
-        if slow is not None:
-            reason = f"not tried: the time was up at tol {slow:g} already"
-            row |= {"status": "time limit", "seconds": limit, "reason": reason}
-        else:
+        if slow is None:
             outcome = run_with_deadline(_run, (problem, solver, tol), limit, memory=4096.0)
-            row |= outcome.result or _failure(outcome, limit)
-            slow = tol if row["status"] == "time limit" else None
-        row["reason"] = row["reason"][:300]
-        row["correct_claim"] = correct_claim(row["claim"], row["status"] == "solved")
-        yield row
+            found = outcome.result or _failure(outcome, limit)
+            slow = tol if outcome.timed_out else None
+        else:
+            reason = f"not tried: the time was up at tol {slow:g} already"
+            found = {"status": "time limit", "seconds": limit, "reason": reason}
+        row: Row = {"claim": "", **size, **found, "reason": found.get("reason", "")[:300]}
+        yield row | {"correct_claim": correct_claim(row["claim"], row["status"] == "solved")}
 
 
 @cache
 def _warm_up() -> None:
     """Import cvxpy and compile the numba functions, so that no measured time includes this."""
-    for kernel, density in (("", 1.0), ("", 0.5), ("rbf", 1.0)):
-        problem = Case("warm", "warm", n=20, d=3, density=density, kernel=kernel).problem()
-        for solver in ("clarabel", "smo", "auto"):
-            problem.solve(solver=solver)
+    warm_up()
+    Case("warm", "warm", n=20, d=3).problem().solve(solver="clarabel")
 
 
 def _failure(outcome: Any, limit: float) -> Row:
     """Return the columns status, reason and seconds of a run whose process returned no result."""
     if outcome.timed_out:
         return {"status": "time limit", "seconds": limit, "reason": f"killed after {limit:g} s"}
-    error = outcome.error
-    if error is not None:
-        refused = isinstance(error, UnsupportedProblemError)
-        return {"status": "not taken" if refused else "error", "reason": reason_of(error)}
-    reason = f"its process ended with code {outcome.exit_code} and no answer"
-    return {"status": "crashed", "reason": reason, "seconds": outcome.seconds}
+    if outcome.error is None:
+        reason = f"its process ended with code {outcome.exit_code} and no answer"
+        return {"status": "crashed", "reason": reason, "seconds": outcome.seconds}
+    refused = isinstance(outcome.error, UnsupportedProblemError)
+    return {"status": "not taken" if refused else "error", "reason": reason_of(outcome.error)}
 
 
 def _run(problem: Problem, solver: Any, tol: float) -> Row:
@@ -282,15 +267,14 @@ def _run(problem: Problem, solver: Any, tol: float) -> Row:
     before, started = _peak_megabytes(), time.perf_counter()
     solution = problem.solve(solver, tol)
     seconds = time.perf_counter() - started - solution.stats.certify_seconds
-    row: Row = {"seconds": seconds, "peak_mb": round(_peak_megabytes() - before, 2)}
-    row |= {"claim": str(solution.stats.claim)}
+    peak, claim = round(_peak_megabytes() - before, 2), str(solution.stats.claim)
+    row: Row = {"seconds": seconds, "peak_mb": peak, "claim": claim}
     if solution.status is Status.FAILED:
         return row | {"status": "no answer", "reason": solution.status.sentence}
-    gap = solution.certificate.relative_gap
+    row["certified_gap"] = gap = solution.certificate.relative_gap
     if solution.status is Status.OPTIMAL:
-        return row | {"status": "solved", "certified_gap": gap}
-    reason = f"nerm certifies a relative gap of {gap:.1e} only"
-    return row | {"status": "inaccurate", "certified_gap": gap, "reason": reason}
+        return row | {"status": "solved"}
+    return row | {"status": "inaccurate", "reason": f"nerm certifies a relative gap of {gap:.1e} only"}
 
 
 def _exit_without_parent(parent: int) -> None:

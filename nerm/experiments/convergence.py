@@ -1,6 +1,5 @@
 """Figure 1 of the paper: how the errors of risk and neutrality risk decrease with the sample size."""
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,9 +28,7 @@ def convergence(
     folds: int = 5,
     seed: int = 0,
     redraw: bool = False,
-    n_jobs: int = 1,
-    results: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
+    **options: Any,
 ) -> Any:
     """Fit the neutral SVM on synthetic data of several sizes; return one row per fold and eta.
 
@@ -51,8 +48,10 @@ def convergence(
         False, as in the paper: all repetitions use one sample and differ only in their folds; the sample of
         size n consists of the first n rows of the largest one. True: every repetition draws its own true
         weights and its own sample.
-    repetitions, folds, seed, n_jobs, results, progress
+    repetitions, folds, seed
         As for `cross_validate`.
+    options
+        n_jobs, results and progress, as for `cross_validate`.
 
     Returns
     -------
@@ -79,15 +78,16 @@ def convergence(
         "seed": as_count(seed, "seed", 0),
         "redraw": bool(redraw),
     }
-    jobs = []
-    for size, repetition, fold in product(sizes, range(repetitions), range(folds)):
-        place = {"n": size, "repetition": repetition, "fold": fold}
-        jobs.append(Job(tuple({**place, "eta": eta} for eta in grid), partial(_errors, settings=settings)))
+    work = partial(_errors, settings)
+    jobs = [
+        Job(tuple({"n": size, "repetition": repetition, "fold": fold, "eta": eta} for eta in grid), work)
+        for size, repetition, fold in product(sizes, range(repetitions), range(folds))
+    ]
     measured = [f"{part}_{where}" for part in PARTS for where in ("train", "test", "error")]
-    return run_jobs(jobs, measured, settings, n_jobs=n_jobs, results=results, progress=progress)
+    return run_jobs(jobs, measured, settings, **options)
 
 
-def _errors(places: Sequence[Row], settings: Row) -> Iterator[Row]:
+def _errors(settings: Row, places: Sequence[Row]) -> Iterator[Row]:
     """Solve for every eta on one fold of one sample; yield one row of measures and errors per eta."""
     n, repetition, fold = (places[0][name] for name in ("n", "repetition", "fold"))
     seed = settings["seed"]

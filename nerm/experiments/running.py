@@ -119,9 +119,9 @@ def run_jobs(
     measured: Iterable[str],
     settings: Mapping[str, Any],
     *,
-    n_jobs: int,
-    results: str | os.PathLike[str] | None,
-    progress: bool | None,
+    n_jobs: int = 1,
+    results: str | os.PathLike[str] | None = None,
+    progress: bool | None = None,
 ) -> Any:
     """Run the jobs whose rows are not in the results file; return the table of all rows.
 

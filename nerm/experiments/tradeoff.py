@@ -6,7 +6,7 @@ one row per fit. It runs in parallel and can resume after an interruption. `trad
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -24,6 +24,10 @@ from nerm.typing import Bools, Floats, Ints
 from nerm.validation import as_labels, check_known, flat
 from nerm.viewpoint import as_sides
 
+#: The columns that a fit is measured by.
+MEASURED = (*nerm.metrics.METRICS, "positive_rate_minus", "positive_rate_plus")
+#: The name of a data set, additional columns, a method and its lambda: what each fold is fitted with.
+Cell = tuple[str, Row, Method, float]
 #: The values of lambda (sum form, C = 1/lambda) to tune over; the paper does not state its values.
 LAMBDAS = decades((1, 3), -2, 2)
 
@@ -207,10 +211,9 @@ def cross_validate(
     seed: int = 0,
     stratify: bool = True,
     discretize: str = "all rows",
-    n_jobs: int = 1,
-    results: str | os.PathLike[str] | None = None,
-    progress: bool | None = None,
     data_home: Any = None,
+    results: str | os.PathLike[str] | None = None,
+    **options: Any,
 ) -> Any:
     """Measure methods over their grids by repeated cross-validation; return one row per fit.
 
@@ -234,17 +237,17 @@ def cross_validate(
     discretize
         Whether the discretization of raw data is learned on ``"all rows"``, as in the paper, or on the
         ``"training folds"``.
-    n_jobs
-        Number of joblib workers; inside ``with joblib.parallel_config(backend="dask")`` they run on a dask
-        cluster. The table, except for seconds, does not depend on this number.
+    data_home
+        The folder with the data, as for `nerm.datasets.load`.
     results
         A .csv file for the rows of every finished fold. The same call resumes an interrupted experiment from
         it; the file of another experiment is refused. The fits that tune lambda are in ``…-tuning.csv`` in
         the same folder. Do not use one file in two runs at the same time.
-    progress
-        Whether to show a progress bar; by default on a terminal only.
-    data_home
-        The folder with the data, as for `nerm.datasets.load`.
+    options
+        ``n_jobs`` is the number of joblib workers, by default 1; inside
+        ``with joblib.parallel_config(backend="dask")`` they run on a dask cluster. The table, except for
+        seconds, does not depend on this number. ``progress`` is whether to show a progress bar, by default on
+        a terminal only.
 
     Returns
     -------
@@ -272,44 +275,39 @@ def cross_validate(
         "seed": as_count(seed, "seed", 0),
         "stratify": bool(stratify),
     }
-    run = partial(run_jobs, n_jobs=n_jobs, progress=progress)
+
+    def run(cells: Iterable[Cell], repetitions: Iterable[int], settings: Row, results: Any) -> Any:
+        jobs = []
+        for (name, own, method, weight), repetition, fold in product(cells, repetitions, range(folds)):
+            place = {"dataset": name, **own, "method": method.name, "repetition": repetition, "fold": fold}
+            facts = {"lam": weight, **{fact: getattr(method, fact) for fact in FACTS}}
+            places = tuple({**place, grid: value, **facts} for value in method.etas or (np.nan,))
+            jobs.append(Job(places, partial(_measured, coded[name, method.coding], common, method, grid)))
+        return run_jobs(jobs, MEASURED, settings, results=results, **options)
+
     path = None if results is None else os.fspath(results).removesuffix(".csv") + "-tuning.csv"
     tuning = {"experiment": f"{settings['experiment']} tuning", **common}
-    tuned = _tune(methods, coded, tuning, partial(run, results=path))
-    jobs = []
-    for name, (own, method) in product(data, chosen):
-        weight = tuned.get((name, method.tuning), np.nan)
-        facts = {fact: getattr(method, fact) for fact in FACTS}
-        work = partial(_measured, coded[name, method.coding], common, method, grid)
-        for repetition, fold in product(range(repetitions), range(folds)):
-            place = {"dataset": name, **own, "method": method.name, "repetition": repetition, "fold": fold}
-            values = method.etas or (np.nan,)
-            places = tuple({**place, grid: value, "lam": weight, **facts} for value in values)
-            jobs.append(Job(places, work))
-    measured = (*nerm.metrics.METRICS, "positive_rate_minus", "positive_rate_plus")
+    # Tuning has no repetition: use a number that no repetition has, so that its folds are different ones.
+    tune = partial(run, repetitions=[2**32 - 1], settings=tuning, results=path)
+    tuned = _tuned(methods, list(data), common["lam"], tune)
+    cells = [(name, *pair, tuned.get((name, pair[1].tuning), np.nan)) for name, pair in product(data, chosen)]
     settings = {"experiment": "", **common, **settings, "repetitions": int(repetitions)}
-    return run(jobs, measured, settings, results=results)
+    return run(cells, range(repetitions), settings, results)
 
 
-def _tune(
-    methods: Sequence[Method], data: Mapping[tuple[str, str], Any], settings: Row, run: Callable[..., Any]
+def _tuned(
+    methods: Sequence[Method], names: list[str], lams: list[float], run: Callable[[Iterable[Cell]], Any]
 ) -> dict[tuple[str, str | None], float]:
     """Return lambda by (data set, family): the value with the largest mean AUC.
 
-    `data` are the data sets by name and coding. Of equally good values the largest lambda is taken.
-    ``run(jobs, measured, settings)`` runs the jobs.
+    Of equally good values the largest lambda is taken. ``run(cells)`` fits and measures the methods.
     """
     plain = [replace(m, fit=m.plain, etas=(0.0,)) for m in methods if m.tuning is not None and m.plain]
     families = {str(method.tuning): method for method in plain}
-    names, lams = list(settings["datasets"]), settings["lam"]
     if len(lams) == 1 or not families:
         return {(name, family): lams[0] for name in names for family in families}
-    jobs = []
-    for name, family, lam, fold in product(names, families, lams, range(settings["folds"])):
-        place = {"dataset": name, "tuning": family, "lam": lam, "fold": fold}
-        method = families[family]
-        jobs.append(Job((place,), partial(_measured, data[name, method.coding], settings, method, "")))
-    table = run(jobs, ["auc"], settings)
+    tried = product(names, families, lams)
+    table = run((name, {"tuning": family}, families[family], lam) for name, family, lam in tried)
     best: dict[tuple[str, str | None], float] = {}
     for (name, family), rows in table.groupby(["dataset", "tuning"]):
         means = rows.groupby("lam")["auc"].mean().dropna()
@@ -326,11 +324,9 @@ def _measured(data: Any, given: Row, method: Method, grid: str, places: Sequence
 
     The values of the method's grid are those in the column `grid` of the places.
     """
-    if grid and method.etas:
+    if method.etas:
         method = replace(method, etas=tuple(place[grid] for place in places))
-    fold, lam = places[0]["fold"], places[0]["lam"]
-    # Tuning has no repetition: use a number that no repetition has, so that its folds are different ones.
-    repetition = places[0].get("repetition", 2**32 - 1)
+    repetition, fold, lam = (places[0][name] for name in ("repetition", "fold", "lam"))
     strata = [data.y, data.viewpoint] if given["stratify"] else [np.zeros(len(data.y))]
     assigned = assign_folds(strata, given["folds"], seed_sequence(given["seed"], data.name, repetition))
     train, test = np.flatnonzero(assigned != fold), np.flatnonzero(assigned == fold)

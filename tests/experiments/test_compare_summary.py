@@ -109,7 +109,7 @@ def test_a_claim_that_there_is_no_optimum_is_wrong(claim):
 def test_command(tmp_path, monkeypatch, capsys):
     from nerm.cli import main
 
-    monkeypatch.setitem(compare.SETS, "quick", lambda: [compare.Case("tiny", "size", n=20, d=2)])
+    monkeypatch.setattr(compare, "cases", lambda which: [compare.Case("tiny", "size", n=20, d=2)])
     monkeypatch.setattr(
         "nerm.solvers.available", lambda: {"smo": __import__("nerm.solvers").solvers.known()["smo"]}
     )
