@@ -92,22 +92,14 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         return as_matrix(X)
 
     def _prepare(self, X: Any, y: Any, viewpoint: Any) -> tuple[Any, Bools, Bools]:
-        """Check the input of fit; return (rows, positive, favoured).
+        """Store columns, classes and groups of the input of fit; return (rows, positive, favoured).
 
         `positive` and `favoured` are (n,) masks of the rows with the desired outcome and of the rows of the
-        favoured group.
+        favoured group. Raise an error if a group has no row of one of the classes.
         """
         rows = self._rows(X)
-        return rows, *self._fit_cells(X, y, viewpoint, rows.shape[0])
-
-    def _fit_cells(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Bools]:
-        """Store columns, classes and groups; return the masks (positive, favoured), (n,) each.
-
-        They mark the rows with the desired outcome and the rows of the favoured group. Raise an error if a
-        group has no row of one of the classes.
-        """
-        labels, self.classes_ = as_labels(y, n)
-        groups, self.groups_ = as_labels(viewpoint, n, "viewpoint")
+        labels, self.classes_ = as_labels(y, rows.shape[0])
+        groups, self.groups_ = as_labels(viewpoint, rows.shape[0], "viewpoint")
         for g, c in np.ndindex(2, 2):
             if not (((groups > 0) == g) & ((labels > 0) == c)).any():
                 must = "Each group of 'viewpoint' must have rows of both classes"
@@ -115,7 +107,7 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
                 do = "Use more rows, stratify the folds by group and class, or leave this viewpoint out"
                 raise InvalidInputError(must, f"group {group!r} without a row of class {label!r}", do)
         validate_data(self, X, skip_check_array=True)
-        return labels > 0, groups > 0
+        return rows, labels > 0, groups > 0
 
     def _known(self, X: Any, viewpoint: Any) -> tuple[Any, Bools]:
         """Return the rows at prediction, and a mask of the rows of the favoured group, (n,).

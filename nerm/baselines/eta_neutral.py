@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from nerm.baselines.base import GroupClassifier, dense, with_ones
 from nerm.errors import InvalidInputError
 from nerm.typing import Bools, Floats, Matrix
-from nerm.validation import as_labels, as_matrix, as_nonnegative, as_positive, as_vector
+from nerm.validation import as_labels, as_nonnegative, as_positive, as_vector
 
 
 @dataclass(eq=False, repr=False)
@@ -91,9 +91,8 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         """Solve the constrained problem and set the fitted attributes."""
         eta, lam = as_nonnegative(self.eta, "eta"), as_nonnegative(self.lam, "lam")
         tol = as_positive(self.tol, "tol")
-        matrix = as_matrix(X)
+        matrix, positive, belonging = self._belonging(X, y, viewpoint)
         n, d = matrix.shape
-        positive, belonging = self._belonging(X, y, viewpoint, n)
         problem = NeutralLikelihood(with_ones(matrix), positive, belonging, eta, lam)
         w, converged = self._minimise(problem, tol)
         self.coef_, self.intercept_ = w[:d].copy(), float(w[d])
@@ -110,18 +109,19 @@ class EtaNeutralLogisticRegression(GroupClassifier):
         """Return the log-odds of the desired outcome, (n,)."""
         return rows @ self.coef_ + self.intercept_
 
-    def _belonging(self, X: Any, y: Any, viewpoint: Any, n: int) -> tuple[Bools, Floats]:
-        """Store columns, classes and groups; return a mask of the desired outcome and P(v=+1|x_i), (n,) each.
+    def _belonging(self, X: Any, y: Any, viewpoint: Any) -> tuple[Matrix, Bools, Floats]:
+        """Store columns, classes and groups; return X, a mask of the desired outcome, (n,), and P(v=+1|x_i).
 
         For a two-valued viewpoint the probabilities are 0 or 1; otherwise they are the given probabilities.
         """
         is_model = hasattr(viewpoint, "predict_proba")
         values = np.asarray(viewpoint.predict_proba(X)[:, -1] if is_model else viewpoint)
         if not is_model and (values.dtype.kind not in "fiub" or len(np.unique(values)) <= 2):
-            positive, favoured = self._fit_cells(X, y, viewpoint, n)
-            return positive, favoured.astype(float)
-        labels, self.classes_ = as_labels(y, n)
-        chances = as_vector(values, n, "viewpoint")
+            matrix, positive, favoured = self._prepare(X, y, viewpoint)
+            return matrix, positive, favoured.astype(float)
+        matrix = self._rows(X)
+        labels, self.classes_ = as_labels(y, matrix.shape[0])
+        chances = as_vector(values, matrix.shape[0], "viewpoint")
         outside = np.flatnonzero((chances < 0) | (chances > 1))
         if len(outside) or chances.min() == chances.max():
             k = outside[0] if len(outside) else 0
@@ -131,7 +131,7 @@ class EtaNeutralLogisticRegression(GroupClassifier):
             raise InvalidInputError(must, got, do)
         self.groups_ = np.array([-1, 1])
         validate_data(self, X, skip_check_array=True)
-        return labels > 0, chances
+        return matrix, labels > 0, chances
 
     def _minimise(self, problem: "NeutralLikelihood", tol: float) -> tuple[Floats, bool]:
         """Minimise F subject to c <= 0 (or c = 0) by the augmented Lagrangian method.

@@ -18,41 +18,45 @@ from sklearn.utils.validation import check_is_fitted
 
 from nerm.baselines.adapters import imported
 from nerm.baselines.base import dense
-from nerm.errors import InvalidInputError
 from nerm.estimators.design import as_viewpoint
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_nonnegative, as_real
 from nerm.viewpoint import as_numbers
 
 
+@dataclass
 class GroupRegressor(RegressorMixin, BaseEstimator, ABC):
-    """A regressor that is fitted with a viewpoint."""
+    """A regressor that fits a ridge regression with a viewpoint.
+
+    Parameters
+    ----------
+    lam : float
+        Weight of (1/2) ||w||^2 beside the mean of squared errors.
+    """
 
     sees_group: ClassVar[bool] = True
+    lam: float = 1e-3
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None, sensitive_features: Any = None) -> Self:
         """Fit the method; X is (n, d), y and viewpoint are (n,).
 
         `sensitive_features` is another name of `viewpoint`.
         """
-        matrix = np.asarray(dense(as_matrix(X)), dtype=float)
-        n = len(matrix)
-        self._fit(matrix, as_real(y, n), as_numbers(as_viewpoint(viewpoint, sensitive_features), n))
-        self.n_features_in_ = matrix.shape[1]
+        matrix = dense(as_matrix(X))
+        n, self.n_features_in_ = matrix.shape
+        v, ridge = as_viewpoint(viewpoint, sensitive_features), Ridge(as_nonnegative(self.lam, "lam") * n / 2)
+        self._fit(matrix, as_real(y, n), as_numbers(v, n), ridge)
         return self
 
     def predict(self, X: Any, *, viewpoint: Any = None) -> Floats:
         """Return the predictions, (n,); a method that sees the group needs the viewpoint."""
-        check_is_fitted(self, "n_features_in_")
-        if self.sees_group and viewpoint is None:
-            must = f"{type(self).__name__} sees the group when it predicts"
-            raise InvalidInputError(must, "viewpoint=None", "Pass viewpoint=...")
-        matrix = np.asarray(dense(as_matrix(X)), dtype=float)
-        return self._predict(matrix, None if viewpoint is None else as_numbers(viewpoint, len(matrix)))
+        check_is_fitted(self, "model_")
+        matrix = dense(as_matrix(X))
+        return self._predict(matrix, as_numbers(viewpoint, len(matrix)) if self.sees_group else None)
 
     @abstractmethod
-    def _fit(self, X: Floats, y: Floats, v: Floats) -> None:
-        """Fit on checked arrays."""
+    def _fit(self, X: Floats, y: Floats, v: Floats, ridge: Ridge) -> None:
+        """Fit on checked arrays; `ridge` is the unfitted ridge regression."""
 
     @abstractmethod
     def _predict(self, X: Floats, v: Any) -> Floats:
@@ -69,7 +73,7 @@ class ResidualisedRidge(GroupRegressor):
     Parameters
     ----------
     lam : float
-        Weight of (1/2) ||w||^2 beside the mean of squared errors.
+        As in `GroupRegressor`.
 
     Examples
     --------
@@ -79,14 +83,11 @@ class ResidualisedRidge(GroupRegressor):
     True
     """
 
-    lam: float = 1e-3
-
-    def _fit(self, X: Floats, y: Floats, v: Floats) -> None:
+    def _fit(self, X: Floats, y: Floats, v: Floats, ridge: Ridge) -> None:
         self._means = X.mean(axis=0), float(v.mean())
         w = v - self._means[1]
         self._slopes = (w @ (X - self._means[0])) / max(float(w @ w), np.finfo(float).tiny)
-        alpha = as_nonnegative(self.lam, "lam") * len(y) / 2
-        self.model_ = Ridge(alpha).fit(self._residuals(X, v), y)
+        self.model_ = ridge.fit(self._residuals(X, v), y)
 
     def _residuals(self, X: Floats, v: Floats) -> Floats:
         return X - self._means[0] - np.outer(v - self._means[1], self._slopes)
@@ -105,7 +106,7 @@ class FairRidge(ResidualisedRidge):
     Parameters
     ----------
     lam : float
-        As in `ResidualisedRidge`.
+        As in `GroupRegressor`.
     unfairness : float
         Between 0 and 1: the largest share of var(f) that v explains.
 
@@ -119,8 +120,8 @@ class FairRidge(ResidualisedRidge):
 
     unfairness: float = 0.05
 
-    def _fit(self, X: Floats, y: Floats, v: Floats) -> None:
-        super()._fit(X, y, v)
+    def _fit(self, X: Floats, y: Floats, v: Floats, ridge: Ridge) -> None:
+        super()._fit(X, y, v, ridge)
         rest, w = self.model_.predict(self._residuals(X, v)), v - self._means[1]
         full = float(w @ y) / float(w @ w)
         share = as_nonnegative(self.unfairness, "unfairness")
@@ -142,7 +143,7 @@ class WassersteinBarycentre(GroupRegressor):
     Parameters
     ----------
     lam : float
-        As in `ResidualisedRidge`.
+        As in `GroupRegressor`.
 
     Examples
     --------
@@ -151,10 +152,8 @@ class WassersteinBarycentre(GroupRegressor):
     [2.0, 3.5, 2.0, 3.5]
     """
 
-    lam: float = 1e-3
-
-    def _fit(self, X: Floats, y: Floats, v: Floats) -> None:
-        self.model_ = Ridge(as_nonnegative(self.lam, "lam") * len(y) / 2).fit(X, y)
+    def _fit(self, X: Floats, y: Floats, v: Floats, ridge: Ridge) -> None:
+        self.model_ = ridge.fit(X, y)
         scores = self.model_.predict(X)
         self._sorted = {g: np.sort(scores[v == g]) for g in np.unique(v)}
 
@@ -176,7 +175,7 @@ class BoundedGroupLoss(GroupRegressor):
     Parameters
     ----------
     lam : float
-        As in `ResidualisedRidge`.
+        As in `GroupRegressor`.
     bound : float
         The largest mean squared error of a group; y must lie in [0, 1].
 
@@ -187,13 +186,11 @@ class BoundedGroupLoss(GroupRegressor):
     """
 
     sees_group: ClassVar[bool] = False
-    lam: float = 1e-3
     bound: float = 0.02
 
-    def _fit(self, X: Floats, y: Floats, v: Floats) -> None:
+    def _fit(self, X: Floats, y: Floats, v: Floats, ridge: Ridge) -> None:
         reductions = imported(self, "fairlearn", "fairlearn.reductions")
         loss = reductions.BoundedGroupLoss(reductions.SquareLoss(0, 1), upper_bound=self.bound)
-        ridge = Ridge(as_nonnegative(self.lam, "lam") * len(y) / 2)
         self.model_ = reductions.GridSearch(ridge, loss, grid_size=20)
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
             self.model_.fit(X, y, sensitive_features=v)

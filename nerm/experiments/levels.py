@@ -235,7 +235,7 @@ class Brought:
 
 
 def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **facts: Any) -> Method:
-    return Method(name, label, "one-hot", LIMITS, tuning, Brought(candidates), METHODS[tuning].plain, **facts)
+    return Method(name, label, "one-hot", LIMITS, tuning, Brought(candidates), **facts)
 
 
 _SEES: dict[str, Any] = {"sees_group": True, "level": "asked"}
@@ -315,7 +315,7 @@ def levels(
     grid = as_grid(limits, "limits")[::-1]
     names = [measures] if isinstance(measures, str) else list(measures)
     chosen = []
-    for name, method in product(names, resolve(methods, {}, LEVEL_METHODS)):
+    for name, method in product(names, resolve(methods, LEVEL_METHODS).values()):
         check_known(name, "'measures'", MEASURES)
         if isinstance(method.fit, Brought):
             fit = replace(method.fit, measure=name, randomised=method.randomised)

@@ -13,9 +13,9 @@ from typing import Any, Self
 
 import nerm
 from nerm.errors import InvalidInputError, UnknownNameError
-from nerm.experiments.running import as_grid, by_name, reason_of
+from nerm.experiments.running import by_name, reason_of
 from nerm.typing import Array, Floats, Matrix
-from nerm.validation import as_nonnegative, check_known
+from nerm.validation import check_known
 
 
 def decades(steps: Sequence[int], first: int, last: int) -> tuple[float, ...]:
@@ -118,11 +118,10 @@ class Method:
     etas
         The grid of neutrality weights or limits; empty if the method has none.
     tuning
-        Name of the family of methods that share one tuned lambda; None if the method has no lambda.
+        Name of the family of methods that share one tuned lambda; None if the method has no lambda. It is
+        tuned with the method of this name in `METHODS` (else with this method), at eta = 0.
     fit
         ``fit(fold, lam, etas)`` yields one `Fit` per eta, or a single one if the method has no eta.
-    plain
-        A function like `fit` for the method without neutrality, called with ``etas=(0.0,)`` to tune lambda.
     details
         Text that distinguishes methods of the same name; part of an experiment's settings.
     sees_group, randomised
@@ -146,7 +145,6 @@ class Method:
     etas: tuple[float, ...]
     tuning: str | None
     fit: FitGrid
-    plain: FitGrid | None = None
     details: str = ""
     sees_group: bool = False
     randomised: bool = False
@@ -211,7 +209,7 @@ def from_objective(
         problem = objective(lam / len(fold.y)).on(fold.X, fold.y, viewpoint=fold.viewpoint, kernel=kernel)
         return (Fit.of(solution, fold.X_test) for solution in problem.path(list(values) or [0.0], **options))
 
-    return Method(name, label or name, "one-hot", tuple(map(float, etas)), tuning, fit, fit)
+    return Method(name, label or name, "one-hot", tuple(map(float, etas)), tuning, fit)
 
 
 def from_estimator(
@@ -291,50 +289,27 @@ def plain_lr(lam: float) -> Any:
     return LogisticRegression(C=1.0 / lam, solver="newton-cholesky", max_iter=500)
 
 
-plain = refitted(plain_lr)
 remover = refitted(lambda lam: nerm.baselines.PrejudiceRemover(lam=lam, warm_start=True), "eta")
 eta_lr = refitted(lambda lam: nerm.baselines.EtaNeutralLogisticRegression(lam=lam), "eta")
 naive_bayes = refitted(lambda lam: nerm.baselines.CV2NB())
 _METHODS = [
     neutral_svm(),
     Method("cv2nb", "CV2NB", "nominal", (), None, naive_bayes, sees_group=True, level="asked"),
-    Method("pr", "PR", "one-hot", ETAS, "pr", remover, remover, sees_group=True),
-    Method("eta-lr", "η-LR", "one-hot", ETA_BOUNDS, "lr", eta_lr, plain),
+    Method("pr", "PR", "one-hot", ETAS, "pr", remover, sees_group=True),
+    Method("eta-lr", "η-LR", "one-hot", ETA_BOUNDS, "lr", eta_lr),
     replace(neutral_svm(), name="svm", label="plain SVM", etas=(), level="none"),
-    Method("lr", "plain LR", "one-hot", (), "lr", plain, plain, level="none"),
+    Method("lr", "plain LR", "one-hot", (), "lr", refitted(plain_lr), level="none"),
 ]
 #: The paper's methods by name: neutral-svm, cv2nb, pr, eta-lr, and plain svm and lr to compare them with.
 METHODS = {method.name: method for method in _METHODS}
 
 
-def resolve(
-    methods: str | Method | Sequence[str | Method],
-    etas: Mapping[str, Sequence[float]],
-    known: Mapping[str, Method] = METHODS,
-) -> list[Method]:
-    """Return the `Method` objects of these names.
-
-    Parameters
-    ----------
-    methods
-        Names in `known`, or `Method` objects.
-    etas
-        By method name, a grid that replaces the method's own.
-    known
-        The methods by name.
-    """
+def resolve(methods: str | Method | Sequence[str | Method], known: Mapping[str, Method]) -> dict[str, Method]:
+    """Return `Method` objects by name; `methods` are such objects, or names in `known`."""
     given = []
     for method in [methods] if isinstance(methods, str | Method) else methods:
         if not isinstance(method, Method):
             check_known(method, "'methods'", known, "Use these, or nerm.experiments.from_estimator")
             method = known[method]
         given.append(method)
-    chosen = by_name(given, "methods")
-    for name, grid in etas.items():
-        check_known(name, "a key of 'etas'", chosen)
-        values = as_grid(grid, "etas", as_nonnegative)
-        if not chosen[name].etas:
-            must = "'etas' must hold weights for a method that takes them"
-            raise InvalidInputError(must, f"{values} for {name!r}", "Leave it out")
-        chosen[name] = replace(chosen[name], etas=tuple(values))
-    return list(chosen.values())
+    return by_name(given, "methods")

@@ -21,7 +21,7 @@ from nerm.experiments.methods import FACTS, METHODS, Fit, Fold, Method, decades,
 from nerm.experiments.running import Job, Row, as_grid, by_name, check_columns, reason_of, run_jobs
 from nerm.splitting import as_count, assign_folds, seed_sequence
 from nerm.typing import Bools, Floats, Ints
-from nerm.validation import as_labels, check_known, flat
+from nerm.validation import as_labels, as_nonnegative, check_known, flat
 from nerm.viewpoint import as_sides
 
 #: The columns that a fit is measured by.
@@ -69,9 +69,17 @@ def tradeoff(
     >>> front(table).columns[:4].tolist()
     ['dataset', 'method', 'eta', 'auc']
     """
-    chosen = resolve(methods, dict(etas or {}))
-    settings = {"experiment": "tradeoff", "etas": {method.name: list(method.etas) for method in chosen}}
-    pairs: list[tuple[Row, Method]] = [({}, method) for method in chosen]
+    chosen = resolve(methods, METHODS)
+    for name, grid in (etas or {}).items():
+        check_known(name, "a key of 'etas'", chosen)
+        values = as_grid(grid, "etas", as_nonnegative)
+        if not chosen[name].etas:
+            must = "'etas' must hold weights for a method that takes them"
+            raise InvalidInputError(must, f"{values} for {name!r}", "Leave it out")
+        chosen[name] = replace(chosen[name], etas=tuple(values))
+    grids = {name: list(method.etas) for name, method in chosen.items()}
+    pairs: list[tuple[Row, Method]] = [({}, method) for method in chosen.values()]
+    settings = {"experiment": "tradeoff", "etas": grids}
     return cross_validate(pairs, settings, "eta", datasets=datasets, **options)
 
 
@@ -265,7 +273,7 @@ def cross_validate(
     for (name, rows), coding in product(data.items(), {method.coding for method in methods}):
         later = rows.coding == "raw" and discretize == "training folds"  # each fold codes its own rows
         coded[name, coding] = rows if later else rows.coded(coding)
-    common = {
+    common: Row = {
         "nerm": nerm.__version__,
         "datasets": {name: _digest(rows) for name, rows in data.items()},
         "methods": {m.name: m.details for m in methods},
@@ -302,8 +310,8 @@ def _tuned(
 
     Of equally good values the largest lambda is taken. ``run(cells)`` fits and measures the methods.
     """
-    plain = [replace(m, fit=m.plain, etas=(0.0,)) for m in methods if m.tuning is not None and m.plain]
-    families = {str(method.tuning): method for method in plain}
+    plain = {m.tuning: METHODS.get(m.tuning, m) for m in methods if m.tuning is not None}
+    families = {family: replace(method, etas=(0.0,)) for family, method in plain.items()}
     if len(lams) == 1 or not families:
         return {(name, family): lams[0] for name in names for family in families}
     tried = product(names, families, lams)

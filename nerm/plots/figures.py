@@ -240,8 +240,7 @@ def tradeoff_panel(
         label += "".join(mark for fact, mark in marks.items() if fact in own and own[fact].any())
         if not own.empty:
             ax.plot(own[quality], own[risk], **look, linewidth=1.2, label=label)
-    ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk))
-    ax.set_title(dataset.capitalize())
+    ax.set(xlabel=AXIS.get(quality, quality), ylabel=AXIS.get(risk, risk), title=dataset.capitalize())
     ax.margins(0.08)
     finish(ax)
     return ax
@@ -365,8 +364,7 @@ def level_panel(
     ax.plot(wrong["measured"], wrong[quality], "x", color="#D00000", markersize=7, zorder=5)
     ax.set_xscale("symlog", linthresh=0.01)  # not "log": the measure of a constant model is 0
     ax.set_xlim(left=0.0)
-    ax.set(xlabel=f"{AXIS[measure]} on test rows", ylabel=f"test {AXIS[quality]}")
-    ax.set_title(dataset.capitalize())
+    ax.set(xlabel=f"{AXIS[measure]} on test rows", ylabel=f"test {AXIS[quality]}", title=dataset.capitalize())
     finish(ax, show_legend=legend)
     return ax
 

@@ -58,7 +58,7 @@ def test_the_barycentre_equalises_the_distributions(rows):
     for side in (1, -1):  # the order inside a group stays
         np.testing.assert_array_equal(np.argsort(f[v == side]), np.argsort(plain[v == side]))
     with pytest.raises(
-        nerm.InvalidInputError, match=r"WassersteinBarycentre sees the group when it predicts"
+        nerm.InvalidInputError, match=r"'viewpoint' must have one entry for each of the 400 rows. Got None."
     ):
         model.predict(X)
 
