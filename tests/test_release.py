@@ -70,7 +70,7 @@ def test_a_figure_without_matplotlib_is_refused_with_one_sentence_before_any_wor
     from click.testing import CliRunner
 
     from nerm.cli import cli
-    from nerm.plots.figures import axes_or_new
+    from nerm.plots import axes_or_new
 
     for module in ("matplotlib", "matplotlib.pyplot"):
         monkeypatch.setitem(sys.modules, module, None)

@@ -28,7 +28,7 @@ def _check_figure(ctx: click.Context, param: click.Parameter, path: str | None) 
     if path is not None:
         if Path(path).suffix not in FIGURES:
             raise InvalidInputError(f"--figure must end in {', '.join(FIGURES)}", repr(path), "Rename it")
-        nerm.plots.figures.pyplot().switch_backend("Agg")  # to files, on machines without a screen
+        nerm.plots.pyplot().switch_backend("Agg")  # to files, on machines without a screen
     return path
 
 

@@ -427,7 +427,7 @@ def figure(table: Any, tol: float, axes: Any = None) -> Any:
     -------
     ndarray of two Axes
     """
-    from nerm.plots.figures import finish, grid, style  # nerm.plots imports nerm.experiments
+    from nerm.plots import finish, grid, style  # nerm.plots imports nerm.experiments
 
     ran = _ran(table)
     own = ran[ran["tol"] == tol]
