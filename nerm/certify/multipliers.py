@@ -265,13 +265,12 @@ class Conditions:
     ) -> None:
         """Move the multipliers `rows` in place by one weighted least squares step.
 
-        The multipliers stay inside their domains. A multiplier that can move less than half of its step
-        is kept fixed, and the step is computed again for the others; then every multiplier moves as far as
-        its domain allows. In an unbounded domain the step is at most 1 + `|multiplier|`. `at_ends` says
-        whether multipliers at an end of their domain may move.
+        The multipliers stay inside their domains, and each moves by at most 1 + `|multiplier|`. A multiplier
+        that can move less than half of its step is kept fixed, and the step is computed again for the others;
+        then every multiplier moves as far as its domain allows. `at_ends` says whether multipliers at an end
+        of their domain may move.
         """
-        both = [domains[1] - rows, rows - domains[0]]
-        both = [np.where(np.isfinite(d), np.maximum(d, 0.0), 1.0 + np.abs(rows)) for d in both]
+        both = np.minimum([domains[1] - rows, rows - domains[0]], 1.0 + np.abs(rows))
         distance = np.maximum(*both) if at_ends else np.minimum(*both)
         for _ in range(MOST_STEPS):
             shift = self._shift(weighted_targets, distance, missing)

@@ -565,17 +565,18 @@ class Features:
         self.X = X if self.sparse else np.ascontiguousarray(X, dtype=float)
         self._arrays = (X.indptr, X.indices, X.data) if self.sparse else (self.X,)
         self._gram: Any = _gram if self.sparse else _dense_gram
-        self._parts = {part: _slice(self.X, *part) for part in workers.ranges}
+        parts = {part: _slice(self.X, *part) for part in workers.ranges}
+        self._parts = {part: (X, X.T) for part, X in parts.items()}  # scipy is slow to transpose
 
     def times(self, w: Floats) -> Floats:
         """Return X w, (n,)."""
         self.passes += 1
-        found = self.workers.run(lambda *part: self._parts[part] @ w)
+        found = self.workers.run(lambda *part: self._parts[part][0] @ w)
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def columns(self, V: Floats) -> Floats:
         """Return X'V', (d, few), for V of shape (few, n)."""
-        return self.workers.add_up(lambda *part: self._parts[part].T @ V[:, slice(*part)].T)
+        return self.workers.add_up(lambda *part: self._parts[part][1] @ V[:, slice(*part)].T)
 
     def gram(self, density: Floats) -> Floats:
         """Return (X, 1)' diag(density) (X, 1), (d + 1, d + 1), for density (n,).
