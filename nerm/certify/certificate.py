@@ -26,12 +26,12 @@ solver gives none, they are computed from the scores. `nerm.certify.conjugates` 
 computed by small cvxpy programs (`nerm.atoms.custom_regularizer`). Any split of q among the regularizers
 gives a valid bound, and the values of these programs are rounded up.
 
-The slack bounds rounding errors and errors of hand-written atoms. The computed score of row i has an error of
-at most e_i (`Hypothesis.score_errors`), with a probability close to 1 (`nerm.model.blocks.sum_error`). The
-error of the objective is at most the mean over rows of the slope of the loss times e_i. The dual bound D
-depends on the scores f_i of the optimum through (1/n) sum_i c_i f_i, where c_i is the weighted dual of row i
-(`nerm.certify.certificate`). So the error of D is at most (1/n) sum_i of the absolute terms of c_i times e_i.
-The rounding errors of the losses and conjugates themselves are added.
+The slack bounds rounding errors and errors of hand-written atoms (`Slack`). The computed score of row i has
+an error of at most e_i (`Hypothesis.score_errors`), with a probability close to 1
+(`nerm.model.blocks.sum_error`). The error of the objective is at most the mean over rows of the slope of the
+loss times e_i. The dual bound D depends on the scores f_i of the optimum through (1/n) sum_i c_i f_i, where
+c_i is the weighted dual of row i (`nerm.certify.certificate`). So the error of D is at most (1/n) sum_i of
+the absolute terms of c_i times e_i. The rounding errors of the losses and conjugates themselves are added.
 
 The optimum is not known, but e_i depends on its norm. This norm is estimated by the larger of the norms of w
 and of q / mu. Here q = (1/n) sum_i c_i x_i, mu is the weight of the squared l2 norm, and q / mu are the
@@ -43,7 +43,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -76,11 +76,8 @@ from nerm.model.blocks import (
     weighted_duals,
 )
 from nerm.model.hypothesis import KernelHypothesis
-from nerm.model.problem import constraints_only, relaxed_problem
+from nerm.model.problem import Problem, constraints_only, relaxed_problem
 from nerm.typing import Floats
-
-if TYPE_CHECKING:
-    from nerm.model.problem import Problem
 
 
 class DualPoint(NamedTuple):
@@ -109,25 +106,23 @@ class DualPoint(NamedTuple):
     q_error: float = 0.0
 
 
+@dataclass(frozen=True, eq=False)
 class Slack:
-    """Bounds on the rounding errors in the certificate of one hypothesis.
+    """Bounds on the errors in the certificate of one hypothesis, (coef, intercept)."""
 
-    Attributes
-    ----------
-    problem, coef, intercept
-        The problem and the hypothesis.
-    level : float
-        The summand of the scores that is equal for all rows (`LinearHypothesis.level`).
-    mu : float
-        The weight of the squared l2 norm (mu/2) ||w||^2.
-    """
+    problem: Problem
+    coef: Floats
+    intercept: float
 
-    def __init__(self, problem: Problem, coef: Floats, intercept: float) -> None:
-        self.problem = problem
-        self.coef = coef
-        self.intercept = intercept
-        self.level = problem.hypothesis.level(coef, intercept)
-        self.mu = square_weight(problem.regularizers)
+    @property
+    def level(self) -> float:
+        """The summand of the scores that is equal for all rows (`LinearHypothesis.level`)."""
+        return self.problem.hypothesis.level(self.coef, self.intercept)
+
+    @cached_property
+    def mu(self) -> float:
+        """The weight of the squared l2 norm (mu/2) ||w||^2."""
+        return square_weight(self.problem.regularizers)
 
     @cached_property
     def scores(self) -> Floats:
@@ -166,9 +161,22 @@ class Slack:
             steepest = np.maximum(np.abs(low), np.abs(block.atom.subgradient(margins + width)[1]))
         return np.asarray(steepest * width + 4 * EPS * values)
 
-    def of(self, point: DualPoint) -> float:
-        """Return a bound on the rounding errors of the primal value and of the dual bound of `point`.
+    def _by_hand(self, block: Block, row: Floats) -> Floats:
+        """Return the errors of a user's own value and conjugate at the dual variables of each row, (n,).
 
+        A class may define `value` or `conjugate` itself, and these may be wrong. So they are compared with
+        those that the formula gives (`MarginFunction.derived`).
+        """
+        margins, atom = block.margins(self.scores), block.atom
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(atom.value(margins) - atom.derived.jet(margins).value)
+            deficit = np.maximum(atom.derived.conjugate(-row) - atom.conjugate(-row), 0.0)
+        return np.nan_to_num(apart) + np.nan_to_num(deficit)
+
+    def of(self, point: DualPoint) -> float:
+        """Return a bound on the errors of the primal value and of the dual bound of `point`.
+
+        They are rounding errors, and the errors of values and conjugates that a user's class defines by hand.
         The result is 0 if `point` has no dual bound.
         """
         at, problem, hypothesis = point.multipliers, self.problem, self.problem.hypothesis
@@ -178,18 +186,20 @@ class Slack:
             problem = relaxed_problem(problem, at.limits)
         optimum = point.q / self.mu if self.mu > 0 else 0.0 * point.q
         extent = max(hypothesis.extent(self.coef), hypothesis.extent(optimum))
-        own = 0.0
-        sizes = np.zeros(hypothesis.n)
-        c = np.zeros(hypothesis.n)
-        rows = zip(scaled_weights(problem, at.thetas), problem.blocks, at.rows, strict=True)
-        for weights, block, row in rows:
+        own, wrong = 0.0, 0.0
+        sizes, c = np.zeros((2, hypothesis.n))
+        weights_of_blocks = scaled_weights(problem, at.thetas)
+        rows = zip(term_weights(problem), weights_of_blocks, problem.blocks, at.rows, strict=True)
+        for factor, weights, block, row in rows:
             weighted = weights * block.targets * row
             sizes += np.abs(weighted)
             c += weighted
             stars = np.where(weights > 0, np.abs(block.atom.conjugate(-row)), 0.0)
             own += weigh(weights, stars + (2 + np.abs(block.offsets)) * np.abs(row))
+            if block.atom.by_hand:
+                wrong += factor * weigh(block.weights, self._by_hand(block, row))
         errors = hypothesis.score_errors(extent, self.level) + 2 * EPS * np.abs(self.scores)
-        sums = weigh(sizes, errors) + 4 * EPS * own
+        sums = weigh(sizes, errors) + 4 * EPS * own + wrong
         sums += abs(float(c.sum())) * abs(self.level) if problem.intercept else 0.0
         if problem.region is not None:
             bounds = np.abs(problem.region.bound) + np.abs(problem.region.matrix @ self.coef)
@@ -215,37 +225,6 @@ def rounding_of_sums(sample: Problem, coef: Floats, intercept: float, rows: int,
     """
     return 2 * Slack(sample, coef, intercept).primal + sum_error(rows) * values
 
-
-def custom_atom_error(
-    problem: Problem, hypothesis: tuple[Floats, float], behind: Multipliers | None
-) -> float:
-    """Return how much errors in hand-written values and conjugates of atoms can change the gap.
-
-    A user's own class may define `value` or `conjugate` itself, and these may be wrong. So they are compared
-    with those that the formula gives (`MarginFunction.derived`), at the margins of the hypothesis and at the
-    multipliers `behind` the dual bound. The result is 0 if `behind` is None.
-    """
-    by_hand = [j for j, block in enumerate(problem.blocks) if block.atom.by_hand]
-    if not by_hand or behind is None:
-        return 0.0
-    relaxed = relaxed_problem(problem, behind.limits) if problem.limits else problem
-    scores, weights = problem.hypothesis.scores(*hypothesis), scaled_weights(relaxed, behind.thetas)
-    total = 0.0
-    for j in by_hand:
-        block = problem.blocks[j]
-        counted = term_weights(problem)[j] * block.weights > 0
-        margins = block.margins(scores)[counted]
-        apart = np.abs(block.atom.value(margins) - block.atom.derived.jet(margins).value)
-        total += term_weights(problem)[j] * weigh(block.weights[counted], apart)
-        u = -behind.rows[j]
-        with np.errstate(invalid="ignore"):
-            deficit = np.nan_to_num(block.atom.derived.conjugate(u) - block.atom.conjugate(u))
-        total += weigh(weights[j], np.maximum(deficit, 0.0))
-    return total / problem.divisor
-
-
-if TYPE_CHECKING:
-    from nerm.model.problem import Problem
 
 NOT_CONVEX = "the objective is not convex, so nothing bounds it from below"
 ADVICE = "centre and scale the columns of X, or regularise more"
@@ -427,7 +406,6 @@ def best_certificate(
             behind = point.multipliers
         if tol is not None and best.relative_gap <= tol:
             break
-    best = replace(best, slack=best.slack + custom_atom_error(problem, (coef, intercept), behind))
     if best.relative_gap <= (tol or 0.0):
         reason = ""
     elif not problem.objective.constraints and runs_away(problem, coef, intercept, value.total):

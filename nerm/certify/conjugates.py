@@ -54,14 +54,10 @@ def parts_of(regularizers: Iterable[tuple[float, Regularizer]]) -> Parts:
 
     The weights of equal atoms are added, and pairs of weight 0 are left out.
     """
-    parts: Parts = []
+    weights: dict[Regularizer, float] = {}
     for weight, atom in regularizers:
-        known = [i for i, (_, other) in enumerate(parts) if other == atom]
-        if known:
-            parts[known[0]] = (parts[known[0]][0] + weight, atom)
-        elif weight > 0:
-            parts.append((weight, atom))
-    return parts
+        weights[atom] = weights.get(atom, 0.0) + weight
+    return [(weight, atom) for atom, weight in weights.items() if weight > 0]
 
 
 def square_weight(parts: Iterable[tuple[float, Regularizer]]) -> float:
@@ -115,9 +111,22 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
             return ConjugateValue(1.0, square / (2 * mu) if mu > 0 else 0.0)
         reason = "no regularizer punishes anything, and sum c x is not 0"
         return ConjugateValue(0.0, 0.0, np.zeros_like(q), 0.0, reason)
-    if mu > 0:
-        return ConjugateValue(1.0, _with_square(others, mu, q))
-    return _without_square(others, q)
+    shares = _split(others, mu, q)
+    found = _along(others, mu, shares, q)
+    if len(others) == 1 or len(q) > MOST_COEFFICIENTS:
+        return found
+    z = (q - sum(shares)) / (mu or np.inf)
+    least = float(q @ z) - 0.5 * mu * float(z @ z) - sum(weight * atom.value(z) for weight, atom in others)
+    if found.shrink > 1 - NEGLIGIBLE and found.value - least <= NEGLIGIBLE * found.value:
+        return found  # because Omega*(q) >= q.z - Omega(z) = least for every z
+    from nerm.atoms.custom_regularizer import split
+
+    exact = _along(others, mu, split(others, q, mu), q)
+    if exact.shrink > 1 - NEGLIGIBLE:
+        return min(found, exact, key=lambda one: (one.shrink <= 1 - NEGLIGIBLE, one.value))
+    near = _along(others, mu, split(others, q, 1e-3), q)  # a small squared l2 term gives a point near q
+    best = max(found, exact, near, key=lambda one: one.shrink)
+    return best._replace(nearest=near.nearest, nearest_value=near.nearest_value)
 
 
 def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, float]:
@@ -137,59 +146,21 @@ def _punished(part: tuple[float, Regularizer], share: Floats) -> Floats:
     return share - free @ (free.T @ share)
 
 
-def _with_square(parts: Parts, mu: float, q: Floats) -> float:
-    """Return an upper bound on the conjugate of (mu/2) ||w||^2 plus the parts, at q.
-
-    The bound comes from a split of q in which the conjugate of every part is finite at its share.
-    """
-
-    def bound(shares: list[Floats]) -> float:
-        pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
-        rest = q - sum(share for share, _ in pairs)
-        return sum(value for _, value in pairs) + float(rest @ rest) / (2 * mu)
-
-    def reached(shares: list[Floats]) -> float:
-        z = (q - sum(shares)) / mu
-        return float(q @ z) - 0.5 * mu * float(z @ z) - sum(weight * atom.value(z) for weight, atom in parts)
-
-    shares = _split(parts, mu, q)
-    value = bound(shares)
-    if len(parts) > 1 and value - reached(shares) > NEGLIGIBLE * value and len(q) <= MOST_COEFFICIENTS:
-        from nerm.atoms.custom_regularizer import split
-
-        value = min(value, bound(split(parts, q, mu)))
-    return value
-
-
-def _without_square(parts: Parts, q: Floats) -> ConjugateValue:
-    """Return upper bounds on the conjugate of a sum of parts without a squared l2 term.
-
-    One bound is at t q with the largest t found; if t < 1, the other is at a point near q.
-    """
-    found = _along(parts, _split(parts, 0.0, q), q)
-    norms = all(atom.is_norm(len(q)) for _, atom in parts)
-    if len(parts) == 1 or len(q) > MOST_COEFFICIENTS or (norms and found.shrink > 1 - NEGLIGIBLE):
-        return found
-    from nerm.atoms.custom_regularizer import split
-
-    exact = _along(parts, split(parts, q), q)
-    if exact.shrink > 1 - NEGLIGIBLE:
-        return exact
-    near = _along(parts, split(parts, q, 1e-3), q)  # a small squared l2 term gives a point near q
-    best = max(found, exact, near, key=lambda one: one.shrink)
-    return best._replace(nearest=near.nearest, nearest_value=near.nearest_value)
-
-
-def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
+def _along(parts: Parts, mu: float, shares: list[Floats], q: Floats) -> ConjugateValue:
     """Return the two bounds on Omega* (`ConjugateValue`) that one split of q gives.
 
-    `shares` holds one share q_j per part. For the bound at t q, the remainder q - sum_j q_j is added to the
-    shares, and all shares are multiplied by the largest t for which all conjugates are finite. For the bound
-    at `nearest`, each share is shrunk on its own until its conjugate is finite; `nearest` is the sum of the
-    shrunk shares.
+    `shares` holds one share q_j per part. With a squared l2 norm of weight mu > 0, each share is shrunk until
+    its conjugate is finite; the square gets the remainder q - sum_j q_j, and the bound is at q itself.
+
+    Otherwise the remainder is added to the shares for the bound at t q, and all shares are multiplied by the
+    largest t for which all conjugates are finite. For the bound at `nearest`, each share is shrunk on its
+    own; `nearest` is the sum of the shrunk shares.
     """
     pairs = [_inside(part, share) for part, share in zip(parts, shares, strict=True)]
-    inside = [share for share, _ in pairs]
+    inside, total = [share for share, _ in pairs], sum(value for _, value in pairs)
+    if mu:
+        rest = q - sum(inside)
+        return ConjugateValue(1.0, total + float(rest @ rest) / (2 * mu))
     t, best = 0.0, shares
     outside = [_punished(part, share) for part, share in zip(parts, shares, strict=True)]
     for full in chain(_completed(parts, inside, q), _completed(parts, outside, q)):
@@ -207,7 +178,7 @@ def _along(parts: Parts, shares: list[Floats], q: Floats) -> ConjugateValue:
     elif t <= 0.5:
         reason = f"sum c x had to shrink to {t:.1g} of itself for the regularizers' conjugate"
     nearest = sum(inside, start=np.zeros_like(q)) if t < 1 else None
-    return ConjugateValue(t, value, nearest, sum(value for _, value in pairs), reason)
+    return ConjugateValue(t, value, nearest, total, reason)
 
 
 def _completed(parts: Parts, shares: list[Floats], q: Floats) -> Iterator[list[Floats]]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -43,12 +43,8 @@ from nerm.model.blocks import (
 )
 from nerm.model.constraints import nonnegative_least_squares
 from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
-from nerm.model.problem import relaxed_problem
+from nerm.model.problem import Problem, relaxed_problem
 from nerm.typing import Bools, Floats, Ints
-
-if TYPE_CHECKING:
-    from nerm.model.problem import Problem
-
 
 FAILED_STEPS = 3  # steps without progress after which `Conditions.settle` stops
 CANCELLED = 1e-11  # a sum below this fraction of the sum of its absolute summands counts as 0
@@ -386,10 +382,6 @@ def restored(
         margin = max(4 * margin, EPS)
         share *= 1 - min(margin, 1.0)
     return share * coef + (1 - share) * w, share * intercept + (1 - share) * b
-
-
-if TYPE_CHECKING:
-    from nerm.model.problem import Problem
 
 
 @dataclass(frozen=True, eq=False)
