@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -354,22 +354,6 @@ def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:
 # ---- the structure of an expression
 
 
-class Terms(NamedTuple):
-    """Weighted norms or half squares, each of the same number of consecutive rows of a linear map of w.
-
-    `order` is 2 or inf for a norm, and 0 for half the squared l2 norm.
-    """
-
-    order: float
-    weights: Floats
-    matrix: Any
-
-    @property
-    def shape(self) -> tuple[float, int]:
-        """The order and the number of rows of each norm."""
-        return self.order, self.matrix.shape[0] // len(self.weights)
-
-
 @lru_cache(maxsize=64)
 def read(expression: Function, d: int) -> Structure | None:
     """Return the structure of a cvxpy expression of d coefficients, or None if a part of it has no rule."""
@@ -380,16 +364,15 @@ def read(expression: Function, d: int) -> Structure | None:
     except NoRuleError:
         return None
     quadratic, norms = sp.csr_array((d, d)), list[Norms]()
-    for order, size in sorted({t.shape for t in terms}):
-        same = [t for t in terms if t.shape == (order, size)]
+    for order, size in sorted({(t.order, t.groups.shape[1]) for t in terms}):
+        same = [t for t in terms if (t.order, t.groups.shape[1]) == (order, size)]
         weights = np.concatenate([t.weights for t in same])
         matrix = sp.vstack([t.matrix for t in same]).tocsr()[np.repeat(weights > 0, size)]
         weights = weights[weights > 0]
         if order == 0:
             quadratic = quadratic + matrix.T @ sp.diags_array(np.repeat(weights, size)) @ matrix
         elif len(weights):
-            groups = np.arange(matrix.shape[0]).reshape(-1, size)
-            norms.append(_plain(Norms(order, weights, groups, matrix)))
+            norms.append(_plain(_in_order(order, weights, matrix)))
     mu = float(quadratic.diagonal().min(initial=np.inf))
     if abs(quadratic - mu * sp.eye_array(d)).max() <= 1e-15 * mu:
         found = Structure(mu, tuple(norms))
@@ -397,6 +380,11 @@ def read(expression: Function, d: int) -> Structure | None:
         found = Structure(0.0, tuple(norms), quadratic)
     point = np.random.default_rng(0).normal(size=d)
     return found if np.isclose(found.value(point), float(values_of(tree, w, point)), rtol=1e-9) else None
+
+
+def _in_order(order: float, weights: Floats, matrix: Any) -> Norms:
+    """Return norms, or half squares if `order` is 0, each of the same number of consecutive rows of a map."""
+    return Norms(order, weights, np.arange(matrix.shape[0]).reshape(len(weights), -1), matrix)
 
 
 def _plain(norms: Norms) -> Norms:
@@ -410,7 +398,7 @@ def _plain(norms: Norms) -> Norms:
     return Norms(norms.order, norms.weights * factors.reshape(shape)[:, 0], columns.reshape(shape))
 
 
-def _terms(node: Any, weights: Floats, w: Any) -> list[Terms]:
+def _terms(node: Any, weights: Floats, w: Any) -> list[Norms]:
     """Return the terms of the sum of a node's entries times `weights` >= 0, in the shape of the node."""
     if kind(node) not in RULES or weights.shape != node.shape or weights.min() < 0:
         raise NoRuleError
@@ -425,28 +413,28 @@ def _linear(node: Any, w: Any) -> Any:
     return sp.csr_array(node.grad[w].T)
 
 
-def _sum(node: Any, weights: Floats, w: Any) -> list[Terms]:
+def _sum(node: Any, weights: Floats, w: Any) -> list[Norms]:
     """Return the terms of a sum over all entries."""
     if node.axis is not None:
         raise NoRuleError
     return _terms(node.args[0], np.full(node.args[0].shape, weights), w)
 
 
-def _absolute_sum(node: Any, weights: Floats, w: Any) -> list[Terms]:
+def _absolute_sum(node: Any, weights: Floats, w: Any) -> list[Norms]:
     """Return the terms of a sum of absolute values; other arguments than linear ones are not negative."""
     return _sum(cp.sum(cp.abs(node.args[0]), node.axis) if node.args[0].is_affine() else node, weights, w)
 
 
-def _lengths(inner: Any, weights: Floats, w: Any, order: float, axis: int | None = None) -> list[Terms]:
+def _lengths(inner: Any, weights: Floats, w: Any, order: float, axis: int | None = None) -> list[Norms]:
     """Return one norm or half square per weight: of all entries in equal shares, or along an axis."""
     if order not in (0, 2, np.inf):
         raise NoRuleError
     rows = np.arange(inner.size).reshape(inner.shape, order="F")
     rows = rows if axis is None else np.moveaxis(rows, axis, -1)
-    return [Terms(order, weights.ravel(), _linear(inner, w)[rows.ravel()])]
+    return [_in_order(order, weights.ravel(), _linear(inner, w)[rows.ravel()])]
 
 
-def _power(node: Any, weights: Floats, w: Any) -> list[Terms]:
+def _power(node: Any, weights: Floats, w: Any) -> list[Norms]:
     inner = node.args[0]
     if number(node.p) != 2:
         raise NoRuleError
@@ -458,7 +446,7 @@ def _power(node: Any, weights: Floats, w: Any) -> list[Terms]:
     return [norms[0]._replace(order=0, weights=2 * weights.ravel() * norms[0].weights ** 2)]
 
 
-def _product(node: Any, weights: Floats, w: Any) -> list[Terms]:
+def _product(node: Any, weights: Floats, w: Any) -> list[Norms]:
     """Return the product with a number, one number per entry, or the dot product with a vector."""
     first, second = sorted(node.args, key=lambda factor: not factor.is_constant())
     if not first.is_constant() or (type(node).__name__ == "MulExpression" and first.ndim > 1):
@@ -466,16 +454,16 @@ def _product(node: Any, weights: Floats, w: Any) -> list[Terms]:
     return _terms(second, np.asarray(weights * np.asarray(first.value, dtype=float)), w)
 
 
-def _form(node: Any, weights: Floats, w: Any) -> list[Terms]:
+def _form(node: Any, weights: Floats, w: Any) -> list[Norms]:
     """Return the quadratic form x'Px as a square: P = R'R."""
     P = node.args[1].value
     values, vectors = np.linalg.eigh(P.toarray() if sp.issparse(P) else P)
     root = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
-    return [Terms(0, 2 * weights.ravel(), sp.csr_array(root @ _linear(node.args[0], w)))]
+    return [_in_order(0, 2 * weights.ravel(), sp.csr_array(root @ _linear(node.args[0], w)))]
 
 
 #: How the sum of the entries of each cvxpy atom, by its `kind`, makes norms and squares.
-RULES: dict[str, Callable[[Any, Floats, Any], list[Terms]]] = {
+RULES: dict[str, Callable[[Any, Floats, Any], list[Norms]]] = {
     "addexpression": lambda node, weights, w: [t for part in node.args for t in _terms(part, weights, w)],
     "multiply": _product,
     "mulexpression": _product,

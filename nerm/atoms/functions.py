@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property, lru_cache, reduce
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -172,17 +172,28 @@ def _crossings(p: Piece, q: Piece, low: float, high: float) -> Floats:
     known = np.flatnonzero(np.abs(signs) == 1)  # it may be 0 at single points or on intervals
     change = np.flatnonzero(signs[known[1:]] != signs[known[:-1]])
     left, right, before = points[known[change]], points[known[change + 1]], signs[known[change]]
-    rows, parts = np.arange(len(change)), np.linspace(0.0, 1.0, 33)
-    for _ in range(16 if len(change) else 0):  # up to adjacent numbers
-        between = left[:, None] + np.multiply.outer(right - left, parts)
-        between[:, -1] = right
-        after = (sign(between) != before[:, None]).argmax(axis=1)
-        left, right = between[rows, after - 1], between[rows, after]
+    right = bisected(lambda m: sign(m) == before, left, right)[1]
     return np.where(np.abs(right) < ROUNDING, 0.0, right)
+
+
+def bisected(before: Callable[[Floats], Bools], low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    """Return numbers (low, high) between the given ones, between which `before` turns from True to False.
+
+    They are adjacent, or differ by a factor of 2^-MOST_ITERATIONS of the given distance.
+    """
+    for _ in range(MOST_ITERATIONS):
+        middle = 0.5 * (low + high)
+        if ((middle <= low) | (middle >= high)).all():
+            break
+        left = before(middle)
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    return low, high
 
 
 def _product(a: Any, x: Floats) -> Floats:
     """Return a x, and 0 where a is 0, also if x is infinite there."""
+    if isinstance(a, float) and not a:
+        return np.zeros(np.shape(x))
     return np.asarray(a * x if np.isfinite(x).all() else np.where(a, a * x, 0.0))
 
 
@@ -309,7 +320,7 @@ class Function:
         if len(self.pieces) == 1:
             return self.pieces[0].jet(m)
         place = _place(self.breaks, m, side)
-        jet = self._pieces_at(place).jet(m)
+        jet = Quadratic(*(c if isinstance(c, float) else c.take(place) for c in self._shared)).jet(m)
         if not self._curves:
             return jet
         out = np.array(jet)
@@ -338,10 +349,10 @@ class Function:
         """The numbers curve, slope, level and centre of each piece, (4, K + 1); those of a curve are 0."""
         return np.array([p if isinstance(p, Quadratic) else (0.0,) * 4 for p in self.pieces]).T + 0.0
 
-    def _pieces_at(self, place: Ints) -> Quadratic:
-        """Return the quadratic pieces with these numbers; a number that all pieces share stays one."""
-        found: Any = (line.take(place) if (line != line[0]).any() else line[0] for line in self._coefficients)
-        return Quadratic(*found)
+    @cached_property
+    def _shared(self) -> list[Any]:
+        """The lines of `_coefficients`; a number that all pieces share is a float."""
+        return [line if (line != line[0]).any() else float(line[0]) for line in self._coefficients]
 
     @cached_property
     def _curves(self) -> list[int]:
@@ -354,7 +365,9 @@ class Function:
             return (self.jet(m).slope,) * 2
         move = self.step * np.maximum(1.0, np.abs(m)) if self.step else 0.0
         left, right = self.jet(m - move, "left").slope, self.jet(m + move, "right").slope
-        return np.clip(left, *self.end_slopes), np.clip(right, *self.end_slopes)
+        if self._curves:  # rounding may lead beyond the slopes at the ends
+            left, right = np.clip((left, right), *self.end_slopes)
+        return left, right
 
     @cached_property
     def is_quadratic(self) -> bool:
@@ -444,19 +457,13 @@ class Function:
         The place is 2 k inside piece k and 2 k + 1 at breakpoint k. On a curve, m is at most about FARTHEST.
         The roots on the curves in `skipped` are not computed.
         """
-        low, high = (ridge * self.breaks + step * side for side in self.jumps)
-        sides = np.maximum.accumulate(np.column_stack([low, high]).ravel())
+        sides, *lines = _inverse(self, ridge, step)
         place = _place(sides, r, "left")
         place = place | (_place(sides, r, "right") > place)  # at the breakpoint if both are right
-        ends, places = self._ends, np.arange(2 * len(self.breaks) + 1)
-        curve, slope, _, centre = self._coefficients[:, places // 2]
-        rate = ridge + 2 * step * curve
-        gain = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
-        table = gain, ridge * centre + step * slope, centre, ends[(places + 1) // 2], ends[places // 2 + 1]
-        gain, offset, start, first, last = (line.take(place) for line in table)
+        gain, offset, start, first, last = (line.take(place) for line in lines)
         m = np.array(np.clip(start + gain * (r - offset), first, last))
-        here = np.isin(place, [2 * k for k in self._curves if k not in skipped])
-        if here.any():
+        curves = [2 * k for k in self._curves if k not in skipped]
+        if curves and (here := np.isin(place, curves)).any():
             m[here] = self._newton(r[here], ridge, step, first[here], last[here])
         return m, place
 
@@ -575,6 +582,24 @@ class Function:
     def prox(self, z: Floats, step: float) -> Floats:
         """Return argmin_m  step phi(m) + (m - z)^2 / 2, in the shape of z."""
         return self._roots(z, 1.0, step)[0]
+
+
+@lru_cache(maxsize=256)
+def _inverse(phi: Function, ridge: float, step: float) -> list[Floats]:
+    """Return the inverse of m -> ridge m + step dphi(m), up to the curves of phi.
+
+    The first array holds the values of this map on both sides of each breakpoint, (2 K,). The others have one
+    entry per interval between these values, (2 K + 1,); the intervals belong to pieces and breakpoints in
+    turn. At r the inverse is start + gain (r - offset), clipped to [first, last].
+    """
+    low, high = (ridge * phi.breaks + step * side for side in phi.jumps)
+    sides = np.maximum.accumulate(np.column_stack([low, high]).ravel())
+    ends, places = phi._ends, np.arange(len(sides) + 1)
+    curve, slope, _, centre = phi._coefficients[:, places // 2]
+    rate = ridge + 2 * step * curve
+    gain = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
+    first, last = ends[(places + 1) // 2], ends[places // 2 + 1]
+    return [sides, gain, ridge * centre + step * slope, centre, first, last]
 
 
 #: The margin itself. A formula of nerm's own atoms applied to it gives its function without cvxpy.

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.atoms.functions import FARTHEST
+from nerm.atoms.functions import FARTHEST, bisected
 from nerm.certify.conjugates import (
     MOST_COEFFICIENTS,
     MOST_OPERATIONS,
@@ -484,10 +484,11 @@ def multipliers_from_weighted_duals(problem: Problem, c: Floats, thetas: Floats)
     thetas = np.clip(np.nan_to_num(thetas, nan=0.5), 0.0, 1.0)
     c = np.nan_to_num(c)
 
-    def missing(scores: Floats) -> Floats:
-        return c - weighted_duals(problem, multipliers_at(problem.blocks, scores), thetas)
+    def too_low(scores: Floats) -> Bools:
+        return c <= weighted_duals(problem, multipliers_at(problem.blocks, scores), thetas)
 
-    return multipliers_between(problem, c, thetas, *_sign_change(missing, len(c)))
+    ends = np.full((2, len(c)), [[-FARTHEST], [FARTHEST]])
+    return multipliers_between(problem, c, thetas, *bisected(too_low, *ends))
 
 
 def multipliers_between(
@@ -501,33 +502,31 @@ def multipliers_between(
     return Multipliers(share * rows_low + (1 - share) * rows_high, thetas)
 
 
-def _sign_change(increasing: Callable[[Floats], Floats], n: int) -> tuple[Floats, Floats]:
-    """Return adjacent numbers (low, high), (n,) each, around the sign change of a nondecreasing function.
-
-    If the function has no sign change between -FARTHEST and FARTHEST, both numbers are close to the end where
-    its sign would change.
-    """
-    low, high = np.full(n, -FARTHEST), np.full(n, FARTHEST)
-    for _ in range(MOST_STEPS):
-        middle = 0.5 * (low + high)
-        if ((middle <= low) | (middle >= high)).all():
-            break
-        above = increasing(middle) > 0
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-    return low, high
-
-
 def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
     """Return the midpoints of the possible multipliers, (number of blocks, n).
 
     At given scores, (n,), the possible multipliers of a block in a row are minus the subdifferential of the
     atom. Infinite slopes are replaced by +-1e150.
     """
-    rows = []
-    for block in blocks:
-        low, high = block.atom.subgradient(block.margins(scores))
-        rows.append(np.nan_to_num(-0.5 * (low + high), nan=1e150, posinf=1e150, neginf=-1e150))
-    return np.stack(rows)
+    _, low, high = multiplier_intervals(blocks, scores)
+    return np.asarray(0.5 * (low + high))
+
+
+def multiplier_intervals(
+    blocks: tuple[Block, ...], scores: Floats, width: float = 0.0
+) -> tuple[Floats, Floats, Floats]:
+    """Return margins and the smallest and largest possible multipliers there, (number of blocks, n) each.
+
+    A margin within `width` of a kink is replaced by the kink. Infinite multipliers are replaced by +-1e150.
+    """
+    margins = np.stack([block.margins(scores) for block in blocks])
+    low, high = np.empty_like(margins), np.empty_like(margins)
+    for block, m, a, b in zip(blocks, margins, low, high, strict=True):
+        for kink in block.atom.facts.kinks if width else ():
+            m[np.abs(m - kink) <= width] = kink
+        b[:], a[:] = block.atom.subgradient(m)
+    low, high = (np.nan_to_num(-slopes, posinf=1e150, neginf=-1e150) for slopes in (low, high))
+    return margins, low, high
 
 
 def candidates(problem: Problem, coef: Floats, intercept: float) -> Iterator[Multipliers]:
@@ -612,7 +611,7 @@ def _fitted(problem: Problem, coef: Floats, scores: Floats, width: float) -> Mul
     blocks = problem.blocks
     weights = two_sided(problem)
     counted, thetas = weights > 0, np.full(len(weights), 0.5)
-    kinks, low, high = _at_kinks(blocks, scores, width)
+    kinks, low, high = multiplier_intervals(blocks, scores, width)
     factors = np.stack([f * b.weights for f, b in zip(term_weights(problem), blocks, strict=True)])
     targets = np.stack([block.targets for block in blocks])
     start = Multipliers(0.5 * (low + high), thetas)
@@ -727,18 +726,3 @@ def _regularizer_interval(problem: Problem, coef: Floats) -> tuple[Floats, Float
         below, above = omega.subgradient(coef)
         low, high = low + weight * below, high + weight * above
     return (low, high) if problem.region is None else problem.region.extended(coef, low, high)
-
-
-def _at_kinks(blocks: tuple[Block, ...], scores: Floats, width: float) -> tuple[Floats, Floats, Floats]:
-    """Return margins and the smallest and largest possible multipliers there, (number of blocks, n) each.
-
-    A margin within `width` of a kink is replaced by the kink.
-    """
-    margins = np.stack([block.margins(scores) for block in blocks])
-    low, high = np.empty_like(margins), np.empty_like(margins)
-    for block, m, a, b in zip(blocks, margins, low, high, strict=True):
-        for kink in block.atom.facts.kinks:
-            m[np.abs(m - kink) <= width] = kink
-        below, above = block.atom.subgradient(m)
-        a[:], b[:] = np.nan_to_num(-above), np.nan_to_num(-below)
-    return margins, low, high
