@@ -7,10 +7,10 @@ slope, by Newton steps that a bracket safeguards. All functions are vectorised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, reduce
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -365,7 +365,7 @@ class Function:
             return (self.jet(m).slope,) * 2
         move = self.step * np.maximum(1.0, np.abs(m)) if self.step else 0.0
         left, right = self.jet(m - move, "left").slope, self.jet(m + move, "right").slope
-        if self._curves:  # rounding may lead beyond the slopes at the ends
+        if not self._has_lines:  # rounding may lead beyond the slopes at the ends
             left, right = np.clip((left, right), *self.end_slopes)
         return left, right
 
@@ -449,23 +449,20 @@ class Function:
             parts.append((0.0, 0.0, origin, origin))
         return parts
 
-    def _roots(
-        self, r: Floats, ridge: float, step: float, skipped: Container[int] = ()
-    ) -> tuple[Floats, Ints]:
-        """Return the m with r in ridge m + step dphi(m), and where it is.
+    def _inverted(
+        self, ridge: float, step: float, pieces: list[Piece], points: list[Piece], ends: tuple[float, float]
+    ) -> Function:
+        """Return a function of r = ridge m + step dphi(m) for r between `ends`.
 
-        The place is 2 k inside piece k and 2 k + 1 at breakpoint k. On a curve, m is at most about FARTHEST.
-        The roots on the curves in `skipped` are not computed.
+        `pieces` belong to the r of the pieces of phi, `points` to those of its breakpoints, where r jumps.
+        Pieces of no width are left out.
         """
-        sides, *lines = _inverse(self, ridge, step)
-        place = _place(sides, r, "left")
-        place = place | (_place(sides, r, "right") > place)  # at the breakpoint if both are right
-        gain, offset, start, first, last = (line.take(place) for line in lines)
-        m = np.array(np.clip(start + gain * (r - offset), first, last))
-        curves = [2 * k for k in self._curves if k not in skipped]
-        if curves and (here := np.isin(place, curves)).any():
-            m[here] = self._newton(r[here], ridge, step, first[here], last[here])
-        return m, place
+        low, high = (ridge * self.breaks + step * slopes for slopes in self.jumps)
+        breaks = np.maximum.accumulate(np.column_stack([low, high]).ravel())
+        in_turn = [*chain.from_iterable(zip(pieces, points, strict=False)), pieces[-1]]
+        wide = np.diff(breaks, prepend=ends[0], append=ends[1]) > 0
+        kept = np.flatnonzero(wide if wide.any() else ~wide)
+        return Function(tuple(in_turn[k] for k in kept), breaks[kept[1:] - 1])
 
     @property
     def _ends(self) -> Floats:
@@ -480,7 +477,7 @@ class Function:
         known = np.isfinite(slopes)
         return points[known], np.maximum.accumulate(slopes[known])
 
-    def _newton(self, r: Floats, ridge: float, step: float, first: Floats, last: Floats) -> Floats:
+    def _newton(self, r: Floats, ridge: float, step: float, first: Any, last: Any) -> Floats:
         """Return the roots between `first` and `last`, on curves, by safeguarded Newton steps.
 
         The bracket comes from a table. At an end slope take the point nearest to 0 that has it: u m - phi(m)
@@ -513,40 +510,31 @@ class Function:
     def conjugate(self, u: Floats) -> Floats:
         """Return phi*(u) = sup_m u m - phi(m), or slightly more; +inf outside of `end_slopes`."""
         low, high = self.end_slopes
-        if self.is_quadratic:
-            return np.where((low <= u) & (u <= high), self._star.jet(u).value, np.inf) + 0.0
-        stars = {k: p.star for k, p in enumerate(self.pieces) if isinstance(p, Curve) and p.star}
-        m, place = self._roots(u, 0.0, 1.0, stars)
-        found = np.array(u * m - self.jet(m).value)
+        inside, (value, number, _) = (low <= u) & (u <= high), self._star.jet(u)
+        found = np.array(value)
         for k in self._curves:
-            here = (place == 2 * k) & (low <= u) & (u <= high)
+            here, piece = np.isnan(value) & inside & (number == k), self.pieces[k]
             slopes = u[here]
-            if k in stars:
+            if isinstance(piece, Curve) and piece.star:
                 rounding = ROUNDING * (1 + np.abs(slopes))  # may put an end slope outside of the domain
-                inside = np.clip(slopes, low + rounding, high - rounding)
-                exact, near = stars[k](slopes), stars[k](inside)
+                exact, near = map(piece.star, (slopes, np.clip(slopes, low + rounding, high - rounding)))
                 found[here] = np.where(np.isinf(exact), near, exact)
             elif here.any():
-                found[here] = self._enclosed(k, slopes, m[here])
-        return np.where((low <= u) & (u <= high), found, np.inf) + 0.0
+                m = self._newton(slopes, 0.0, 1.0, *self._ends[k : k + 2])
+                found[here] = self._enclosed(k, slopes, m)
+        return np.where(inside, found, np.inf) + 0.0
 
     @cached_property
     def _star(self) -> Function:
-        """The conjugate of a piecewise quadratic function, for u between its end slopes.
+        """The conjugate for u between the end slopes, except on curves (`_marked`).
 
-        Its pieces are the conjugates of the curved pieces, and u b - phi(b) for u between the slopes next to
-        a breakpoint b.
+        Its pieces are the conjugates of the pieces, and u b - phi(b) for u between the slopes next to a
+        breakpoint b.
         """
-        (low, high), values = self.jumps, self.jet(self.breaks).value
-        pieces, ends = list[Piece](), list[float]()
-        for k, piece in enumerate(self.pieces):
-            if piece.most or not len(low):
-                pieces.append(piece.star)  # type: ignore[arg-type]
-                ends.extend(low[k : k + 1])
-            if k < len(low):
-                pieces.append(Quadratic(0.0, float(self.breaks[k]), -float(values[k])))
-                ends.append(high[k])
-        return Function(tuple(pieces), np.maximum.accumulate(ends[: len(pieces) - 1]))
+        values = zip(self.breaks.tolist(), self.jet(self.breaks).value.tolist(), strict=True)
+        pieces = _marked(self.pieces, lambda piece: piece.star)
+        points = [Quadratic(0.0, b, -value) for b, value in values]
+        return self._inverted(0.0, 1.0, pieces, points, self.end_slopes)
 
     def _enclosed(self, k: int, u: Floats, m: Floats) -> Floats:
         """Return an upper bound on sup_x u x - phi(x), whose maximizer lies in piece k, near m.
@@ -581,25 +569,31 @@ class Function:
     @np.errstate(all="ignore")
     def prox(self, z: Floats, step: float) -> Floats:
         """Return argmin_m  step phi(m) + (m - z)^2 / 2, in the shape of z."""
-        return self._roots(z, 1.0, step)[0]
+        value, number, _ = _resolvent(self, step).jet(z)
+        m = np.array(value)
+        if self._curves:
+            here, ends = np.isnan(m), self._ends
+            k = number[here].astype(int)
+            m[here] = self._newton(z[here], 1.0, step, ends[k], ends[k + 1])
+        return m
+
+
+def _marked(pieces: tuple[Piece, ...], change: Callable[[Quadratic], Quadratic]) -> list[Piece]:
+    """Return the changed quadratics; in place of curve k a mark, whose value is nan and whose slope is k."""
+    marks = (Quadratic(0.0, float(k), np.nan) for k in range(len(pieces)))
+    return [change(p) if isinstance(p, Quadratic) else mark for p, mark in zip(pieces, marks, strict=True)]
 
 
 @lru_cache(maxsize=256)
-def _inverse(phi: Function, ridge: float, step: float) -> list[Floats]:
-    """Return the inverse of m -> ridge m + step dphi(m), up to the curves of phi.
+def _resolvent(phi: Function, step: float) -> Function:
+    """Return the inverse of m -> m + step dphi(m), the prox, except on curves (`_marked`)."""
 
-    The first array holds the values of this map on both sides of each breakpoint, (2 K,). The others have one
-    entry per interval between these values, (2 K + 1,); the intervals belong to pieces and breakpoints in
-    turn. At r the inverse is start + gain (r - offset), clipped to [first, last].
-    """
-    low, high = (ridge * phi.breaks + step * side for side in phi.jumps)
-    sides = np.maximum.accumulate(np.column_stack([low, high]).ravel())
-    ends, places = phi._ends, np.arange(len(sides) + 1)
-    curve, slope, _, centre = phi._coefficients[:, places // 2]
-    rate = ridge + 2 * step * curve
-    gain = np.divide(1.0, rate, out=np.zeros_like(rate), where=rate > 0)
-    first, last = ends[(places + 1) // 2], ends[places // 2 + 1]
-    return [sides, gain, ridge * centre + step * slope, centre, first, last]
+    def line(p: Quadratic) -> Quadratic:
+        return Quadratic(0.0, 1 / (1 + 2 * step * p.curve), p.centre, p.centre + step * p.slope)
+
+    pieces = _marked(phi.pieces, line)
+    points = [Quadratic(0.0, 0.0, b) for b in phi.breaks.tolist()]
+    return phi._inverted(1.0, step, pieces, points, (-np.inf, np.inf))
 
 
 #: The margin itself. A formula of nerm's own atoms applied to it gives its function without cvxpy.
