@@ -48,10 +48,7 @@ class Derived:
 
     def value(self, w: Floats) -> float:
         """Return h(w), or nan if w is outside the domain of h."""
-        self.z.value = w
-        with np.errstate(all="ignore"):
-            value = self.h.value
-        return np.nan if value is None else float(np.asarray(value).reshape(()))
+        return float(values_of(self.h, self.z, w).reshape(()))
 
     def subgradient(self, w: Floats) -> tuple[Floats, Floats]:
         """Return (low, high), both (d,): one-sided derivatives along the coordinate axes, by differences."""
@@ -249,9 +246,6 @@ def dual_number(constraint: cp.Constraint) -> float:
     return max(0.0, float(np.nan_to_num(np.array(constraint.dual_value, dtype=float)).sum()))
 
 
-Function: TypeAlias = Callable[..., Any]
-
-
 @dataclass(frozen=True)
 class CustomRegularizer(Regularizer):
     """A regularizer made by `regularizer`. It prints as this call, with the formula for 6 coefficients.
@@ -267,7 +261,7 @@ class CustomRegularizer(Regularizer):
     """
 
     label: str
-    cvxpy_expression: Function
+    cvxpy_expression: Expression
 
     def __repr__(self) -> str:
         with suppress(Exception):  # the expression does not accept 6 coefficients
@@ -306,7 +300,7 @@ class CustomRegularizer(Regularizer):
         return rf"\operatorname{{{self.label}}}(w)" if latex else f"{self.label}(w)"
 
 
-def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:
+def regularizer(expression: Expression, *, name: str = "Omega") -> Regularizer:
     """Make a regularizer from one cvxpy expression.
 
     nerm's own interior-point solver supports weighted sums of l1, l2 and l-infinity norms and of squares of
@@ -355,7 +349,7 @@ def regularizer(expression: Function, *, name: str = "Omega") -> Regularizer:
 
 
 @lru_cache(maxsize=64)
-def read(expression: Function, d: int) -> Structure | None:
+def read(expression: Expression, d: int) -> Structure | None:
     """Return the structure of a cvxpy expression of d coefficients, or None if a part of it has no rule."""
     w = cp.Variable(d)
     try:

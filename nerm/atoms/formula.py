@@ -129,6 +129,11 @@ RULES: dict[str, Callable[..., Any]] = {
     "exp": lambda atom, x: exp(x),
     "logistic": lambda atom, x: logistic(x),
     "xexp": lambda atom, x: _xexp(x),
+}
+
+
+#: The same for cvxpy atoms that combine the rows of a matrix; their rule takes the list of all rows.
+RULES_FOR_ROWS: dict[str, Callable[..., Any]] = {
     "vstack": lambda atom, *x: list(x),
     "sum": lambda atom, x: _along(atom, x, add),
     "max": lambda atom, x: _along(atom, x, Function.maximum),
@@ -137,10 +142,6 @@ RULES: dict[str, Callable[..., Any]] = {
     "norm1": lambda atom, x: _along(atom, list(map(abs, x)), add),
     "norm_inf": lambda atom, x: _along(atom, list(map(abs, x)), Function.maximum),
 }
-
-
-#: Atoms that combine the rows of a matrix: their rule takes the list of all rows. Others act on each row.
-ROW_COMBINING = {"vstack", "sum", "max", "log_sum_exp", "pnorm", "norm1", "norm_inf"}
 
 
 def read(expression: Any, variable: Any) -> Any:
@@ -152,26 +153,24 @@ def read(expression: Any, variable: Any) -> Any:
     if expression is variable:
         return MARGIN
     if expression.is_constant():
-        several = expression.ndim == 2 and expression.shape[0] > 1
-        return (
-            [as_function(number(row)) for row in expression.value]
-            if several
-            else as_function(number(expression))
-        )
+        if expression.ndim == 2 and expression.shape[0] > 1:
+            return [as_function(number(row)) for row in expression.value]
+        return as_function(number(expression))
     name, given = kind(expression), [read(argument, variable) for argument in expression.args[1:]]
     first = expression.args[0]
     if name == "mulexpression" and first.is_constant() and first.ndim == 2:
         rows = given[0] if isinstance(given[0], list) else given
         matrix = np.asarray(sp.csr_array(first.value).todense())
         return [reduce(add, map(Function.__mul__, rows, weights)) for weights in matrix.tolist()]
-    if name not in RULES:
+    rule = RULES.get(name, RULES_FOR_ROWS.get(name))
+    if rule is None:
         raise NoRuleError(f"cvxpy.{type(expression).__name__}")
     given = [read(first, variable), *given]
     sizes = [len(x) for x in given if isinstance(x, list)]
-    if name in ROW_COMBINING or not sizes:
-        return RULES[name](expression, *given)
-    rows = [x if isinstance(x, list) else [x] * sizes[0] for x in given]
-    return [RULES[name](expression, *row) for row in zip(*rows, strict=True)]
+    if name in RULES_FOR_ROWS or not sizes:
+        return rule(expression, *given)
+    rows = (x if isinstance(x, list) else [x] * sizes[0] for x in given)
+    return [rule(expression, *row) for row in zip(*rows, strict=True)]
 
 
 def as_text(expression: Callable[[Any], Any], x: Any) -> str:

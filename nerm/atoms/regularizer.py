@@ -176,6 +176,7 @@ class Regularizer(Term):
 
     def check(self, d: int) -> None:
         """Raise an error if the regularizer, for instance its groups, does not fit d coefficients."""
+        self.structure(d)
 
 
 @lru_cache(maxsize=256)
@@ -452,12 +453,11 @@ class GroupL2(Regularizer):
             weights = tuple(as_positive(w, "weights of the groups") for w in self.weights)
             object.__setattr__(self, "weights", weights)
 
-    def check(self, d: int) -> None:
-        """Raise an error if the labels do not match the d columns or the weights do not match the groups."""
-        self._layout(d)
+    def structure(self, d: int) -> Structure:
+        """Return one `Norms` for each group size, with all groups of that size.
 
-    def _layout(self, d: int) -> tuple[Ints, Floats]:
-        """Return the group number of each column, (d,), and the weight of each group, (G,)."""
+        It is an error if the labels do not match the d columns or the weights do not match the groups.
+        """
         labels = np.zeros(d) if self.groups is None else np.asarray(self.groups)
         if len(labels) != d:
             must = f"'groups' must have one label for each of the {d} columns"
@@ -467,11 +467,6 @@ class GroupL2(Regularizer):
         if len(weights) != len(found):
             must = f"'weights' must have one entry for each of the {len(found)} groups"
             raise InvalidInputError(must, f"{len(weights)} entries", "Match weights and groups")
-        return group, weights
-
-    def structure(self, d: int) -> Structure:
-        """Return one `Norms` for each group size, with all groups of that size."""
-        group, weights = self._layout(d)
         sizes, columns = np.bincount(group), np.argsort(group, kind="stable")
         members = np.split(columns, np.cumsum(sizes)[:-1])
         alike = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]

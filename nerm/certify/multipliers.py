@@ -230,22 +230,20 @@ class Conditions:
         weighted_targets, domains = _weighted_targets(problem, multipliers.thetas), _domains(problem)
         target = np.append(target[: self.features.shape[1]], np.zeros(int(self.intercept)))
         rows = multipliers.rows
-        missing, size = self._missing(weighted_targets, rows, target)
-        least = _worst(missing, size)
+        missing, relative = self._missing(weighted_targets, rows, target)
         for at_ends in (False, True):
-            best, failed = (rows.copy(), missing, size), 0
-            while failed < FAILED_STEPS and least > EPS:
+            best, failed = (rows.copy(), missing, relative), 0
+            while failed < FAILED_STEPS and (least := best[2].max(initial=0.0)) > EPS:
                 self._step(domains, weighted_targets, rows, missing, at_ends)
-                missing, size = self._missing(weighted_targets, rows, target)
-                worst = _worst(missing, size)
-                failed = 0 if worst < 0.9 * least else failed + 1
-                if worst < least:
-                    best, least = (rows.copy(), missing, size), worst
-            rows[:], missing, size = best
-        return np.abs(missing) > CANCELLED * size
+                missing, relative = self._missing(weighted_targets, rows, target)
+                failed = 0 if relative.max() < 0.9 * least else failed + 1
+                if relative.max() < least:
+                    best = rows.copy(), missing, relative
+            rows[:], missing, relative = best
+        return np.asarray(relative > CANCELLED)
 
     def _missing(self, weighted_targets: Floats, rows: Floats, target: Floats) -> tuple[Floats, Floats]:
-        """Return the residual of each condition, and the sum of the absolute summands in it.
+        """Return the residual of each condition, and its size relative to the sum of the absolute summands.
 
         The residual is target - sum_i c_i F_i. Both arrays have one entry per condition: k entries, and one
         more for sum_i c_i = 0 if the intercept is free.
@@ -254,7 +252,8 @@ class Conditions:
         c, sizes = moments.sum(axis=0), _sizes(moments)
         total, total_size = ([c.sum()], [sizes.sum()]) if self.intercept else ([], [])
         missing = target - np.append(self.features.T @ c, total)
-        return missing, np.append(self.sizes.T @ sizes, total_size) + np.abs(target)
+        size = np.append(self.sizes.T @ sizes, total_size) + np.abs(target)
+        return missing, np.abs(missing) / np.where(size > 0, size, 1.0)
 
     def _step(
         self, domains: Floats, weighted_targets: Floats, rows: Floats, missing: Floats, at_ends: bool
@@ -307,11 +306,6 @@ def _sizes(moments: Floats) -> Floats:
     times this sum.
     """
     return np.asarray(np.abs(moments.sum(axis=0)) + LOST / CANCELLED * np.abs(moments).sum(axis=0))
-
-
-def _worst(missing: Floats, size: Floats) -> float:
-    """Return the largest residual of a condition, relative to its `size`."""
-    return float(np.max(np.abs(missing) / np.where(size > 0, size, 1.0), initial=0.0))
 
 
 def _in_words(free: Floats, failing: Bools) -> str:

@@ -392,7 +392,8 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
     if coef is None or failed:
         coef, intercept, given = np.zeros(problem.hypothesis.size), 0.0, None
     if (failed or answer.timed_out) and given is None:
-        given = _zero_multipliers(problem)
+        rows = np.zeros((len(problem.blocks), problem.hypothesis.n))  # put into their domains below
+        given = Multipliers(rows, np.full(len(two_sided(problem)), 0.5), limits=np.zeros(len(problem.limits)))
     if problem.objective.constraints:
         coef, intercept = restored(problem, coef, intercept, answer.inside)
     value, certificate, multipliers = best_certificate(problem, coef, intercept, given, tol)
@@ -538,10 +539,3 @@ def stationary(
     solution = certify_bounds(problem, hypothesis, value, None, certificate, stats, last.tol)
     status = Status.STATIONARY if solved else solution.status
     return replace(solution, status=status, certificate=certificate)
-
-
-def _zero_multipliers(problem: Problem) -> Multipliers:
-    """Return multipliers 0, or the nearest points of their domains if 0 is outside."""
-    rows = np.stack([np.full(problem.hypothesis.n, np.clip(0.0, *block.domain)) for block in problem.blocks])
-    thetas = np.full(len(two_sided(problem)), 0.5)
-    return Multipliers(rows, thetas, limits=np.zeros(len(problem.limits)))
