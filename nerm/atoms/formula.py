@@ -169,8 +169,8 @@ def read(expression: Any, variable: Any) -> Any:
     sizes = [len(x) for x in given if isinstance(x, list)]
     if name in RULES_FOR_ROWS or not sizes:
         return rule(expression, *given)
-    rows = (x if isinstance(x, list) else [x] * sizes[0] for x in given)
-    return [rule(expression, *row) for row in zip(*rows, strict=True)]
+    given = [x if isinstance(x, list) else [x] * sizes[0] for x in given]
+    return [rule(expression, *row) for row in zip(*given, strict=True)]
 
 
 def as_text(expression: Callable[[Any], Any], x: Any) -> str:

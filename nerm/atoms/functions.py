@@ -7,7 +7,7 @@ slope, by Newton steps that a bracket safeguards. All functions are vectorised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, reduce
 from itertools import chain, pairwise
@@ -450,7 +450,12 @@ class Function:
         return parts
 
     def _inverted(
-        self, ridge: float, step: float, pieces: list[Piece], points: list[Piece], ends: tuple[float, float]
+        self,
+        ridge: float,
+        step: float,
+        pieces: Sequence[Piece],
+        points: Sequence[Piece],
+        ends: tuple[float, float],
     ) -> Function:
         """Return a function of r = ridge m + step dphi(m) for r between `ends`.
 
