@@ -9,8 +9,9 @@ long as the active set does not change. It needs no kernel evaluation.
 Pair steps at fixed theta stop when the duality gap e of the problem at this theta is small; the rest of the
 gap depends on theta. At such a point, with dual value d, every theta' has
 D(theta') <= d + e + slope (theta' - theta). So the maximum can lie on the other side of theta than the slope
-says, but only within the distance `e / |slope|` of theta, called the doubt of theta. If the bracket is no
-wider than the doubt of one end, pair steps continue at that end.
+says, but only within the distance `e / |slope|` of theta, called the doubt of theta. If one end of the
+bracket has moved twice in a row, and the bracket is no wider than the doubt of the other end, pair steps
+continue at that other end.
 """
 
 from typing import NamedTuple
@@ -90,6 +91,7 @@ class ThetaSearch:
             if self.iterations >= self.max_iter:
                 return best, f"not converged: the limit of {self.max_iter} pair steps was reached"
             side = 1 if standing.slope > 0 else -1
+            is_stale = bracket.side == side  # the other end did not move twice in a row
             bracket.add(state.theta, standing.slope)
             exact = standing.inner_gap <= INNER_SHARE * self.tol * abs(standing.primal)
             ends[side] = _End(state, 0.0 if exact else standing.inner_gap / abs(standing.slope or 1.0))
@@ -97,11 +99,10 @@ class ThetaSearch:
             width = bracket.high - bracket.low
             if state.theta == end or width <= 2 * EPS or self.share < EPS:
                 return best, "not converged: no further progress in floating point"
-            doubtful = [k for k in ends if bracket.is_closed and ends[k].doubt >= width]
-            if doubtful:
+            if is_stale and bracket.is_closed and ends[-side].doubt >= width:
                 self.share *= INNER_SHARE
-                bracket.open(doubtful[0])
-                state = ends.pop(doubtful[0]).state
+                bracket.open(-side)
+                state = ends.pop(-side).state
             elif bracket.is_closed:
                 state = self._between(ends[1].state, ends[-1].state, bracket.share())
             else:
