@@ -43,7 +43,7 @@ from nerm.estimators import NERMClassifier
 from nerm.estimators.design import as_viewpoint
 from nerm.metrics import as_metric, thresholds
 from nerm.typing import Array, Floats, Ints
-from nerm.viewpoint import Column, resolve_terms
+from nerm.viewpoint import Column, resolve
 
 __all__ = ["LeafFeatures", "NeutralHead", "ScoreFeatures", "neutral_head"]
 
@@ -416,7 +416,7 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
            with own than with held-out scores by more than this cost.
         """
         plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
-        terms = resolve_terms(viewpoint, X, len(y))
+        terms = resolve(viewpoint, X, len(y), several=True)
         columns = self.columns_.transform(X)
         matrix = self._matrix(scores, _safe_indexing(columns, rows))
         views = viewpoint if len(rows) == len(y) else {name: v[rows] for name, v in terms.items()} or None

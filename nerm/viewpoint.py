@@ -24,7 +24,7 @@ from nerm.signs import sign
 from nerm.typing import Array, Floats
 from nerm.validation import as_pandas, as_values, as_vector, check_order, column_position, distinct
 
-__all__ = ["Column", "Learned", "Viewpoints", "as_numbers", "as_sides", "resolve", "resolve_terms"]
+__all__ = ["Column", "Learned", "Viewpoints", "as_numbers", "as_sides", "resolve"]
 
 DEFAULT = "viewpoint"
 MOST_VALUES = 50  # the largest number of distinct values that are read as groups
@@ -236,13 +236,15 @@ def known_sides(viewpoint: Any, n: int, groups: Any, name: str = DEFAULT) -> Flo
     return _coded(values, groups[1], name)
 
 
-def resolve(viewpoint: Any, X: Any, n: int, known: Mapping[str, Any] | None = None) -> Viewpoints:
+def resolve(
+    viewpoint: Any, X: Any, n: int, known: Any = None, *, several: bool = False, among: Any = slice(None)
+) -> Viewpoints:
     """Return every viewpoint by name as a float vector of length n; a single one is called "viewpoint".
 
     Parameters
     ----------
-    viewpoint : array, dict, callable, fitted estimator, Column, Learned, str or int
-        One viewpoint or several by name.
+    viewpoint : array, dict, table, callable, fitted estimator, Column, Learned, str or int
+        One viewpoint or several by name. A DataFrame or a two-dimensional array has one viewpoint per column.
     X : array, DataFrame or sparse matrix of shape (n, d)
         The rows, for viewpoints that are functions of them.
     n : int
@@ -250,6 +252,11 @@ def resolve(viewpoint: Any, X: Any, n: int, known: Mapping[str, Any] | None = No
     known : dict of tuple, optional
         The attribute `groups` of a problem. The viewpoint is then read as in that problem: by its two groups,
         or as numbers if it has none.
+    several : bool
+        Whether more than two integers or strings become one viewpoint per value, as in estimators; otherwise
+        they are an error.
+    among : index
+        The rows whose values define the groups; a value that occurs only in other rows is not a group.
 
     Examples
     --------
@@ -257,38 +264,10 @@ def resolve(viewpoint: Any, X: Any, n: int, known: Mapping[str, Any] | None = No
     {'viewpoint': array([ 2. , -1. ,  0.5])}
     >>> resolve([False, True, True], None, 3)
     {'viewpoint': array([-1.,  1.,  1.])}
-    """
-    return _resolved(viewpoint, X, n, several=False, known=known)
-
-
-def resolve_terms(viewpoint: Any, X: Any, n: int, among: Any = slice(None)) -> Viewpoints:
-    """Return the viewpoints of an estimator's neutrality terms by name, each a float vector of length n.
-
-    They are read as in `resolve`, but more than two integers or strings become one viewpoint per value. A
-    DataFrame or a two-dimensional array has one viewpoint per column.
-
-    Parameters
-    ----------
-    viewpoint, X, n
-        As for `resolve`.
-    among : index
-        The rows whose values define the groups; a value that occurs only in other rows is not a group.
-
-    Examples
-    --------
-    >>> resolve_terms(["a", "b", "c"], None, 3)
+    >>> resolve(["a", "b", "c"], None, 3, several=True)
     {'viewpoint=a': array([ 1., -1., -1.]), 'viewpoint=b': array([-1.,  1., -1.]),
      'viewpoint=c': array([-1., -1.,  1.])}
-    >>> resolve_terms([0, 1, 1], None, 3), resolve_terms([0.5, -1.5, 2.0], None, 3)
-    ({'viewpoint': array([-1.,  1.,  1.])}, {'viewpoint': array([ 0.5, -1.5,  2. ])})
     """
-    return _resolved(viewpoint, X, n, several=True, among=among)
-
-
-def _resolved(
-    viewpoint: Any, X: Any, n: int, *, several: bool, among: Any = slice(None), known: Any = None
-) -> Viewpoints:
-    """Evaluate and read every viewpoint; the arguments are those of `resolve` and `resolve_terms`."""
     found = Viewpoints()
     for name, given, label in _by_name(viewpoint):
         if isinstance(given, Column) and given.drop and not several:
@@ -319,7 +298,7 @@ def _resolved(
                     raise InvalidInputError(must, f"{term!r} twice", "Rename a viewpoint")
                 found[term] = _coded(values, value, of)
                 if value is None:
-                    warn_of_numbers(of, found[term][among], 6 if several else 7, real=real)
+                    warn_of_numbers(of, found[term][among], 5 if several else 6, real=real)
     return found
 
 

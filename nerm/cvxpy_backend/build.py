@@ -10,7 +10,6 @@ follow. All weights are cvxpy Parameters and the problem follows cvxpy's rules f
 
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -20,7 +19,6 @@ from nerm.atoms.regularizer import Regularizer
 from nerm.certify.multipliers import Multipliers, multipliers_from_weighted_duals
 from nerm.model.blocks import Block, by_side
 from nerm.model.constraints import Polyhedron
-from nerm.model.expressions import Risk
 from nerm.model.hypothesis import KernelHypothesis, far_offset
 from nerm.model.problem import Problem, relaxed_problem
 from nerm.typing import Floats, Ints
@@ -124,6 +122,8 @@ def _rows_of(region: Polyhedron) -> list[Ints]:
 def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model:
     """Build the cvxpy model: minimise the weighted terms subject to f = X w + b and the constraints.
 
+    With K = L L' and f = K c, a kernel problem is the linear problem f = L w, because c' K c = ||w||^2.
+
     Parameters
     ----------
     problem : Problem
@@ -135,12 +135,13 @@ def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model
         `Model.hypothesis` undoes the shift.
 
     """
-    X, recover = _features(problem)
+    hypothesis = problem.hypothesis
+    X, recover = hypothesis.factor if isinstance(hypothesis, KernelHypothesis) else (hypothesis.X, None)
     offset = far_offset(X) if near and problem.intercept and recover is None else np.zeros(X.shape[1])
     X = X - offset if offset.any() else X
     w = cp.Variable(X.shape[1], name="coef")
     b = cp.Variable(name="intercept") if problem.intercept else None
-    f = cp.Variable(problem.hypothesis.n, name="scores")
+    f = cp.Variable(hypothesis.n, name="scores")
     tie = f == (X @ w if b is None else X @ w + b)
     means = by_side(problem.blocks, (_mean(block, f, problem.divisor) for block in problem.blocks))
     weights, values = [], []
@@ -182,21 +183,8 @@ def _linear_constraints(region: Polyhedron, w: cp.Variable) -> tuple[cp.Constrai
 
 def _names(problem: Problem) -> list[str]:
     """Return a name for the weight of each term: its kind and a counter per kind, such as `eta_0`."""
-    kinds = [
-        "regularizer" if isinstance(t.term, Regularizer) else "risk" if isinstance(t.term, Risk) else "eta"
-        for t in problem.objective.terms
-    ]
+    kinds = ["eta" if t.term.kind == "neutrality" else t.term.kind for t in problem.objective.terms]
     return [f"{kind}_{kinds[:i].count(kind)}" for i, kind in enumerate(kinds)]
-
-
-def _features(problem: Problem) -> tuple[Any, Floats | None]:
-    """Return the matrix X of the model, and for kernels the map from its w back to kernel coefficients.
-
-    With K = L L', f = K c and c' K c become f = L w and ||w||^2: a kernel problem is a linear one on L.
-    """
-    if isinstance(problem.hypothesis, KernelHypothesis):
-        return problem.hypothesis.factor
-    return problem.hypothesis.X, None
 
 
 def _mean(block: Block, f: cp.Variable, divisor: float) -> cp.Expression:

@@ -1,6 +1,6 @@
 """The solvers that are called through cvxpy, with their options for accuracy and time limit.
 
-To add a solver, add one entry to `DRIVEN`.
+To add a solver, add one entry to `SOLVERS`.
 """
 
 from __future__ import annotations
@@ -109,6 +109,51 @@ class CvxpySolver(Solver):
             options[name] = {**options[name], **value} if both else value
         return options
 
+    def run(
+        self, problem: Any, accuracy: float, options: dict[str, Any], deadline: float, *, afresh: bool = False
+    ) -> str:
+        """Solve a cvxpy problem and return the status that the solver reports.
+
+        Parameters
+        ----------
+        problem : cvxpy.Problem
+            A problem with a value for every Parameter.
+        accuracy : float
+            The value of the solver's accuracy options.
+        options : dict
+            Further options of the solver. An unknown option raises an error.
+        deadline : float
+            When to stop (`nerm.solvers.clock`); ignored if the solver has no time limit.
+        afresh : bool
+            Whether to start cold: the solver must not reuse the previous solve, for example its scaling.
+
+        Returns
+        -------
+        str
+            cvxpy's status, or "error: ..." if the solver failed.
+
+        """
+        import cvxpy as cp
+
+        settings = self.options(accuracy, deadline, options)
+        with warnings.catch_warnings():
+            # Hide cvxpy's warnings about inaccurate solutions: the certificate decides about the accuracy.
+            warnings.filterwarnings("ignore", message=".*[Ss]olution may be inaccurate.*")
+            warnings.filterwarnings("ignore", message=".*Converting .* to a CSC.*")
+            try:
+                problem.solve(solver=self.name.upper(), warm_start=not afresh, **settings)
+            except (cp.error.SolverError, TypeError, AttributeError, KeyError, ValueError) as error:
+                failed = isinstance(error, cp.error.SolverError)
+                # This is how the interfaces of cvxpy report an option that the solver does not know.
+                if options and ("nrecognized" in str(error) or not failed):
+                    must = f"every option must be one of {self.name}'s own"
+                    got = f"{sorted(options)} ({error})"
+                    raise InvalidInputError(must, got, "See that solver's settings") from error
+                if not failed:
+                    raise
+                return f"error: {error}"
+        return str(problem.status)
+
 
 def _in(outer: str, *names: str) -> tuple[str, ...]:
     return tuple(f"{outer}/{name}" for name in names)
@@ -134,82 +179,25 @@ _CYCLES = {"highs_options/qp_iteration_limit": 20_000}  # its active-set method 
 _HIGHS_CLOCK = "highs_options/time_limit"
 _MOSEK_CLOCK = "mosek_params/MSK_DPAR_OPTIMIZER_MAX_TIME"
 
-DRIVEN = {
-    solver.name: solver
-    for solver in (
-        CvxpySolver("clarabel", "clarabel", EXP, _GAPS, "time_limit", _ITERATIONS, slower=1.0),
-        CvxpySolver("moreau", "moreau", EXP, _in("ipm_settings", *_GAPS), "time_limit", _ITERATIONS),
-        CvxpySolver("ecos", "ecos", EXP, (*_TOLS, "feastol"), "", _CONE_STEPS, slower=3.0),
-        CvxpySolver("scs", "scs", EXP, _EPS, "time_limit_secs", {"max_iters": 50_000}, ROUGH),
-        CvxpySolver("osqp", "osqp", QP, _EPS, "time_limit", _POLISHED, ROUGH),
-        CvxpySolver("highs", "highspy", "linear and " + QP, _HIGHS, _HIGHS_CLOCK, _CYCLES, finest=1e-10),
-        CvxpySolver("piqp", "piqp", QP, _PIQP, fixed=_ITERATIONS),
-        CvxpySolver("daqp", "daqp", QP, ("primal_tol", "dual_tol")),
-        CvxpySolver("qpalm", "qpalm", QP, _EPS, "time_limit", _STEPS, ROUGH),
-        CvxpySolver("proxqp", "proxsuite", QP, _EPS, fixed=_STEPS, tighten=ROUGH),
-        CvxpySolver("qoco", "qoco", SOCP, _TOLS, "", _CONE_STEPS),
-        # Commercial solvers: some of their tolerances cannot be smaller than 1e-9.
-        CvxpySolver("mosek", "mosek", EXP, ("eps",), _MOSEK_CLOCK, {"accept_unknown": True}, finest=1e-9),
-        CvxpySolver("gurobi", "gurobipy", SOCP, _GUROBI, "TimeLimit", finest=1e-9),
-        CvxpySolver("cplex", "cplex", SOCP, _CPLEX, "cplex_params/timelimit", finest=1e-9),
-        CvxpySolver("xpress", "xpress", SOCP, _XPRESS, "timelimit", finest=1e-9),
-        CvxpySolver("copt", "coptpy", EXP, ("FeasTol", "DualTol"), "TimeLimit", finest=1e-9),
-    )
-}
-
-
-def run(
-    problem: Any,
-    solver: str,
-    accuracy: float,
-    options: dict[str, Any],
-    deadline: float = clock.NEVER,
-    *,
-    afresh: bool = False,
-) -> str:
-    """Solve a cvxpy problem and return the status that the solver reports.
-
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-        A problem with a value for every Parameter.
-    solver : str
-        The name in lower case. A solver that is not in DRIVEN runs at its default accuracy.
-    accuracy : float
-        The value of the solver's accuracy options (`CvxpySolver.accuracy`).
-    options : dict
-        Further options of the solver. An unknown option raises an error.
-    deadline : float
-        When to stop (`nerm.solvers.clock`); ignored if the solver has no time limit.
-    afresh : bool
-        Whether to start cold: the solver must not reuse the previous solve, for example its scaling.
-
-    Returns
-    -------
-    str
-        cvxpy's status, or "error: ..." if the solver failed.
-
-    """
-    import cvxpy as cp
-
-    settings = DRIVEN.get(solver, CvxpySolver(solver, "", "")).options(accuracy, deadline, options)
-    with warnings.catch_warnings():
-        # Hide cvxpy's warnings about inaccurate solutions: the certificate decides about the accuracy.
-        warnings.filterwarnings("ignore", message=".*[Ss]olution may be inaccurate.*")
-        warnings.filterwarnings("ignore", message=".*Converting .* to a CSC.*")
-        try:
-            problem.solve(solver=solver.upper(), warm_start=not afresh, **settings)
-        except (cp.error.SolverError, TypeError, AttributeError, KeyError, ValueError) as error:
-            failed = isinstance(error, cp.error.SolverError)
-            # This is how the interfaces of cvxpy report an option that the solver does not know.
-            if options and ("nrecognized" in str(error) or not failed):
-                must = f"every option must be one of {solver}'s own"
-                got = f"{sorted(options)} ({error})"
-                raise InvalidInputError(must, got, "See that solver's settings") from error
-            if not failed:
-                raise
-            return f"error: {error}"
-    return str(problem.status)
+SOLVERS = (
+    CvxpySolver("clarabel", "clarabel", EXP, _GAPS, "time_limit", _ITERATIONS, slower=1.0),
+    CvxpySolver("moreau", "moreau", EXP, _in("ipm_settings", *_GAPS), "time_limit", _ITERATIONS),
+    CvxpySolver("ecos", "ecos", EXP, (*_TOLS, "feastol"), "", _CONE_STEPS, slower=3.0),
+    CvxpySolver("scs", "scs", EXP, _EPS, "time_limit_secs", {"max_iters": 50_000}, ROUGH),
+    CvxpySolver("osqp", "osqp", QP, _EPS, "time_limit", _POLISHED, ROUGH),
+    CvxpySolver("highs", "highspy", "linear and " + QP, _HIGHS, _HIGHS_CLOCK, _CYCLES, finest=1e-10),
+    CvxpySolver("piqp", "piqp", QP, _PIQP, fixed=_ITERATIONS),
+    CvxpySolver("daqp", "daqp", QP, ("primal_tol", "dual_tol")),
+    CvxpySolver("qpalm", "qpalm", QP, _EPS, "time_limit", _STEPS, ROUGH),
+    CvxpySolver("proxqp", "proxsuite", QP, _EPS, fixed=_STEPS, tighten=ROUGH),
+    CvxpySolver("qoco", "qoco", SOCP, _TOLS, "", _CONE_STEPS),
+    # Commercial solvers: some of their tolerances cannot be smaller than 1e-9.
+    CvxpySolver("mosek", "mosek", EXP, ("eps",), _MOSEK_CLOCK, {"accept_unknown": True}, finest=1e-9),
+    CvxpySolver("gurobi", "gurobipy", SOCP, _GUROBI, "TimeLimit", finest=1e-9),
+    CvxpySolver("cplex", "cplex", SOCP, _CPLEX, "cplex_params/timelimit", finest=1e-9),
+    CvxpySolver("xpress", "xpress", SOCP, _XPRESS, "timelimit", finest=1e-9),
+    CvxpySolver("copt", "coptpy", EXP, ("FeasTol", "DualTol"), "TimeLimit", finest=1e-9),
+)
 
 
 class _CvxpySession(Session):
@@ -241,7 +229,7 @@ class _CvxpySession(Session):
         if clock.is_up(deadline):
             return Answer(None, 0.0, claim="stopped: time is up", build_seconds=build_seconds, timed_out=True)
         started = time.perf_counter()
-        claim = run(model.problem, self.solver.name, accuracy, options, deadline, afresh=scale != 1.0)
+        claim = self.solver.run(model.problem, accuracy, options, deadline, afresh=scale != 1.0)
         seconds = time.perf_counter() - started
         # as measured by cvxpy: the compilation for this solve, plus the first compilation in `_compile`
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
@@ -276,7 +264,7 @@ class _CvxpySession(Session):
         from nerm.cvxpy_backend.build import build
 
         model = build(problem, slack=True, near=True)
-        run(model.problem, self.solver.name, accuracy, {}, deadline)
+        self.solver.run(model.problem, accuracy, {}, deadline)
         return model
 
     def _inside(self, problem: Problem, accuracy: float, deadline: float) -> tuple[Floats, float] | None:
@@ -306,6 +294,3 @@ class _CvxpySession(Session):
             got = f"one that needs more ({str(error).strip().splitlines()[0]})"
             do = "Use 'clarabel', which takes every built-in atom"
             raise UnsupportedProblemError(must, got, do) from error
-
-
-SOLVERS = tuple(DRIVEN.values())

@@ -332,13 +332,13 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         with warnings.catch_warnings():
             if on_scores or self.quantiles is not None:  # real viewpoints are centred, or cut into groups
                 warnings.simplefilter("ignore", UserWarning)
-            terms = viewpoints.resolve_terms(viewpoint, X, len(labels), s > 0)
+            terms = viewpoints.resolve(viewpoint, X, len(labels), several=True, among=s > 0)
         if self.quantiles is not None and not on_scores:
             cut = {
                 name: quantile_codes(v, self.quantiles, s) if len(np.unique(v)) > 2 else v
                 for name, v in terms.items()
             }
-            terms = viewpoints.resolve_terms(cut, X, len(labels), s > 0)
+            terms = viewpoints.resolve(cut, X, len(labels), several=True, among=s > 0)
         self.groups_, places = terms.groups, np.flatnonzero(s > 0)
         self.classes_ = np.unique(labels[places])
         if len(self.classes_) < 2:

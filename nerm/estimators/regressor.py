@@ -145,7 +145,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         target = as_real(target, len(target))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # real viewpoints are centred below
-            terms = viewpoints.resolve_terms(viewpoint, X, len(target), s > 0)
+            terms = viewpoints.resolve(viewpoint, X, len(target), several=True, among=s > 0)
         places = np.flatnonzero(s > 0)
         rows = TrainingRows(matrix, target, terms, s, s, self._pairwise()).at(places)
         views = {name: score_limits.centred(v, rows.sample_weight) for name, v in rows.viewpoints.items()}

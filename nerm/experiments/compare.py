@@ -263,7 +263,7 @@ def _failure(outcome: Any, limit: float) -> Row:
 def _run(problem: Problem, solver: Any, tol: float) -> Row:
     """Solve one problem inside its process; return the measured columns of its row."""
     threading.Thread(target=_exit_without_parent, args=(os.getppid(),), daemon=True).start()
-    importlib.import_module(solver.module)  # the import is not measured
+    importlib.import_module(solver.package)  # the import is not measured
     before, started = _peak_megabytes(), time.perf_counter()
     solution = problem.solve(solver, tol)
     seconds = time.perf_counter() - started - solution.stats.certify_seconds

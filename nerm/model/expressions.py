@@ -7,7 +7,7 @@ without data. Risks, neutrality terms and regularizers derive from `Term`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -30,8 +30,8 @@ class Algebra(ABC):
     """The arithmetic of terms and objectives: +, * and / by numbers, <= by a limit."""
 
     @abstractmethod
-    def _weighted(self) -> tuple[WeightedTerm, ...]:
-        """Return the terms with their weights."""
+    def _objective(self) -> Objective:
+        """Return this expression as an objective."""
 
     def __add__(self, other: Any) -> Objective:
         if isinstance(other, type) and issubclass(other, Algebra):
@@ -39,21 +39,21 @@ class Algebra(ABC):
             raise InvalidTypeError(must, f"the class {other.__name__}", do)
         if not isinstance(other, Algebra):
             return NotImplemented
-        return Objective(self._weighted() + other._weighted(), self._constraints() + other._constraints())
+        one, two = self._objective(), other._objective()
+        return Objective(one.terms + two.terms, one.constraints + two.constraints)
 
     def __radd__(self, other: Any) -> Objective:
         # sum([...]) starts from 0
-        return self.subject_to() if isinstance(other, int) and other == 0 else NotImplemented
+        return self._objective() if isinstance(other, int) and other == 0 else NotImplemented
 
     def __mul__(self, weight: Any) -> Objective:
         if isinstance(weight, Algebra):
             must, do = "a term must be weighted by a number", "Add terms with +, weight them with numbers"
             raise InvalidInputError(must, "the product of two terms", do)
         factor = as_nonnegative(weight, "weight", "A negative weight would make the objective non-convex")
-        weights = [factor * t.weight for t in self._weighted()]
+        weights = [factor * t.weight for t in self._objective().terms]
         as_nonnegative(max(weights), "weight", "Use a smaller weight")  # it may overflow
-        terms = (replace(t, weight=w) for t, w in zip(self._weighted(), weights, strict=True))
-        return Objective(tuple(terms), self._constraints())
+        return self._objective().with_weights(weights)
 
     __rmul__ = __mul__
     __array_ufunc__ = None  # numpy numbers are weights; numpy arrays are not
@@ -81,7 +81,7 @@ class Algebra(ABC):
 
     def _limitable(self, sense: str) -> WeightedTerm:
         """Return the only term if it is a neutrality term of positive weight; raise an error otherwise."""
-        weighted, *others = self._weighted()
+        weighted, *others = self._objective().terms
         if others or weighted.term.kind != "neutrality" or not weighted.weight > 0:
             do = "Write Neutrality(...) <= t for each term of its own; a risk or a regularizer has a weight"
             raise InvalidInputError("only a neutrality term can be limited", f"{self!r} {sense} ...", do)
@@ -99,10 +99,8 @@ class Algebra(ABC):
             if not isinstance(constraint, Constraint):
                 do = "Write Neutrality(...) <= t or Coefficients(...) >= 0"
                 raise InvalidInputError("a constraint must be a comparison", repr(constraint), do)
-        return Objective(self._weighted(), (*self._constraints(), *constraints))
-
-    def _constraints(self) -> tuple[Constraint, ...]:
-        return ()
+        objective = self._objective()
+        return replace(objective, constraints=objective.constraints + constraints)
 
     def on(
         self,
@@ -137,7 +135,7 @@ class Algebra(ABC):
         from nerm.model.problem import on
 
         rows = {"viewpoint": viewpoint, "sample_weight": sample_weight}
-        return on(self.subject_to(), X, y, kernel=kernel, intercept=intercept, **rows)
+        return on(self._objective(), X, y, kernel=kernel, intercept=intercept, **rows)
 
 
 class Term(Algebra):
@@ -145,8 +143,8 @@ class Term(Algebra):
 
     kind: ClassVar[str]
 
-    def _weighted(self) -> tuple[WeightedTerm, ...]:
-        return (WeightedTerm(1.0, self),)
+    def _objective(self) -> Objective:
+        return Objective((WeightedTerm(1.0, self),))
 
     @abstractmethod
     def formula(self, mean: str = "mean", latex: bool = False) -> str:
@@ -210,11 +208,8 @@ class Objective(Algebra):
     terms: tuple[WeightedTerm, ...]
     constraints: tuple[Constraint, ...] = ()
 
-    def _weighted(self) -> tuple[WeightedTerm, ...]:
-        return self.terms
-
-    def _constraints(self) -> tuple[Constraint, ...]:
-        return self.constraints
+    def _objective(self) -> Objective:
+        return self
 
     @property
     def limits(self) -> tuple[Limit, ...]:
@@ -242,6 +237,11 @@ class Objective(Algebra):
             raise InvalidInputError(must, repr(self), "Use risks of one kind")
         return True in kinds
 
+    def with_weights(self, weights: Iterable[float]) -> Objective:
+        """Return the objective with these weights of its terms, in their order."""
+        terms = (replace(t, weight=float(w)) for t, w in zip(self.terms, weights, strict=True))
+        return replace(self, terms=tuple(terms))
+
     def with_total(self, kind: str, total: float) -> Objective:
         """Return the objective with the weights of all terms of one kind rescaled to the sum `total`.
 
@@ -252,9 +252,8 @@ class Objective(Algebra):
         Risk(Hinge()) + 0.1 * SquaredL2() + 0.3 * L1()
         """
         old = [t.weight for t in self.terms if t.term.kind == kind]
-        new = iter([float(total * (w / sum(old) if sum(old) else 1 / len(old))) for w in old])
-        terms = (replace(t, weight=next(new)) if t.term.kind == kind else t for t in self.terms)
-        return replace(self, terms=tuple(terms))
+        new = iter([total * (w / sum(old) if sum(old) else 1 / len(old)) for w in old])
+        return self.with_weights([next(new) if t.term.kind == kind else t.weight for t in self.terms])
 
     def __repr__(self) -> str:
         terms = " + ".join(_scaled(t.weight, repr(t.term), " * ") for t in self.terms)
@@ -420,8 +419,8 @@ class Neutrality(Term):
         return self.surrogate, self.to, weights, self.side
 
     @property
-    def _weighted_rows(self) -> bool:
-        return not isinstance(self.weights, str) or self.weights != "uniform"
+    def _weights_name(self) -> str:
+        return self.weights if isinstance(self.weights, str) else "array"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Neutrality) and self._key() == other._key()
@@ -431,8 +430,7 @@ class Neutrality(Term):
 
     def __repr__(self) -> str:
         to = "" if self.to is None else f", to={self.to!r}"
-        weights = self.weights if isinstance(self.weights, str) else "array"
-        weights = f", weights={weights!r}" if self._weighted_rows else ""
+        weights = "" if self._weights_name == "uniform" else f", weights={self._weights_name!r}"
         side = "" if self.side == "both" else f", side={self.side!r}"
         return f"Neutrality({self.surrogate!r}{to}{weights}{side})"
 
@@ -443,13 +441,14 @@ class Neutrality(Term):
 
     def formula(self, mean: str = "mean", latex: bool = False) -> str:
         """Return the term as text or LaTeX."""
+        uniform = self._weights_name == "uniform"
         if latex:
             v = "v_i" if self.to is None else rf"v^{{\mathrm{{{self.to}}}}}_i"
             signs = {None: (r"\pm ", r"\mp "), 0.0: ("- ", "+ "), 1.0: ("", "- ")}[self.theta]
             psi = self.surrogate.latex(*(f"{sign}{v} f(x_i)" for sign in signs))
             larger = r"\max_{\pm}\ " if self.theta is None else ""
-            return rf"{larger}\frac1n\sum_i {'u_i ' if self._weighted_rows else ''}{psi}"
-        psi = f"{'weighted ' if self._weighted_rows else ''}{mean} {_label(self.surrogate)}"
+            return rf"{larger}\frac1n\sum_i {'' if uniform else 'u_i '}{psi}"
+        psi = f"{'' if uniform else 'weighted '}{mean} {_label(self.surrogate)}"
         plus, minus = (f"{psi}({sign}{self.to or 'v'} f)" for sign in ("", "-"))
         return {None: f"max({plus}, {minus})", 0.0: minus, 1.0: plus}[self.theta]
 

@@ -517,8 +517,7 @@ def relaxed_problem(problem: Problem, weights: Any) -> Problem:
 
 def constraints_only(problem: Problem) -> Problem:
     """Return the problem with weight 0 for every term; its constraints are kept."""
-    terms = tuple(replace(t, weight=0.0) for t in problem.objective.terms)
-    return replace(problem, objective=replace(problem.objective, terms=terms))
+    return replace(problem, objective=problem.objective.with_weights([0.0] * len(problem.objective.terms)))
 
 
 def with_terms(

@@ -17,8 +17,6 @@ from nerm.solvers import clock
 if TYPE_CHECKING:
     from nerm.solvers.auto import Shape
 
-OWN_PACKAGE = "nerm-learn"
-
 
 class Session(ABC):
     """An open solver for the problems along a path; it keeps the work that these problems share.
@@ -64,7 +62,7 @@ class Solver(ABC):
     name : str
         The name for ``solve(solver=...)``.
     package : str
-        The distribution that must be installed.
+        The Python package that must be installed.
     takes_constraints : bool
         Whether it supports constraints. If not, nerm meets one limit by a search over its weight.
     takes_every_atom : bool
@@ -98,16 +96,11 @@ class Solver(ABC):
 
     def installed(self) -> bool:
         """Whether its package is installed, found without importing it."""
-        return importlib.util.find_spec(self.module) is not None
-
-    @property
-    def module(self) -> str:
-        """The module to look for; by default named like the package."""
-        return self.package
+        return importlib.util.find_spec(self.package) is not None
 
     def version(self) -> str:
         """Return the version of its package."""
-        if self.package == OWN_PACKAGE:
+        if self.package == "nerm":
             from nerm import __version__
 
             return __version__
@@ -146,12 +139,7 @@ class NermSolver(Solver):
     (True, True)
     """
 
-    package = OWN_PACKAGE
-
-    @property
-    def module(self) -> str:
-        """The module to look for: nerm itself."""
-        return "nerm"
+    package = "nerm"
 
 
 class OwnSolver(NermSolver, Session):

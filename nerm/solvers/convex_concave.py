@@ -58,86 +58,65 @@ def stationary_points(
     for done, i in enumerate(path_order(problems)):
         own = clock.share(deadline, len(problems) - done)
         at = None if start is None else check_hypothesis(problems[i], *start)
-        found[i] = _Procedure(problems[i], solve, tol, most, own).run(at)
+        found[i] = _settle(problems[i], solve, tol, most, own, at)
         if found[i].status is Status.STATIONARY:
             start = found[i].coef, found[i].intercept
     return [found[i] for i in range(len(problems))]
 
 
-@dataclass
-class _Procedure:
-    """The convex-concave procedure on one problem, with its steps so far."""
+def _settle(
+    problem: Problem, solve: Solve, tol: float, max_steps: int, deadline: float, start: Hypothesis | None
+) -> Solution:
+    """Take steps until the objective stops decreasing; return the best hypothesis as a solution."""
+    best = (np.zeros(problem.hypothesis.size), 0.0) if start is None else start
+    lowest = np.inf if start is None else _height(problem, best)
+    weights = [problem.objective.terms[block.term].weight for block in differences(problem)]
+    beyond, settled, late = 1.0, False, False
+    steps, trace = list[Solution](), list[dict[str, Any]]()
+    while len(steps) < max_steps and not settled:
+        step = solve(convexified(problem, beyond * best[0], beyond * best[1]), deadline)
+        found = check_hypothesis(problem, step.coef, step.intercept)
+        value = _height(problem, found)
+        falls = lowest - value > 10 * tol * abs(value)
+        if value < lowest or not np.isfinite(lowest):
+            best, lowest = found, value
+        steps.append(step)
+        trace.append(_row(step, len(steps), lowest))
+        late = clock.is_up(deadline)
+        if step.status in NO_STEP or step.stats.timed_out or late or not any(weights):
+            break
+        settled = not falls and beyond > 1
+        beyond = 1.0 if falls else BEYOND
+    last = steps[-1]
+    if any(weights) and (last.status not in NO_STEP or len(steps) > 1):
+        last = stationary(problem, best, steps, settled=settled, late=late)
+    objective = problem.evaluate(*best).with_thetas(last.objective.thetas)
+    stats = replace(
+        last.stats,
+        iterations=len(steps),
+        reason=f"each step of the convex-concave procedure: {last.stats.reason}",
+        details={"trace": tuple(trace)},
+        **{name: sum(getattr(step.stats, name) for step in steps) for name in SECONDS},
+    )
+    return replace(last, problem=problem, objective=objective, multipliers=None, stats=stats)
 
-    problem: Problem
-    solve: Solve
-    tol: float
-    max_steps: int
-    deadline: float
 
-    def __post_init__(self) -> None:
-        self.steps: list[Solution] = []
-        self.trace: list[dict[str, Any]] = []
+def _height(problem: Problem, at: Hypothesis) -> float:
+    """Return the objective at a hypothesis; infinite if a constraint is violated."""
+    violated = problem.objective.constraints and problem.violation(*at) > 0
+    return np.inf if violated else float(problem.evaluate(*at))
 
-    def run(self, start: Hypothesis | None) -> Solution:
-        """Take steps until the objective stops decreasing; return the best hypothesis as a solution."""
-        best = (np.zeros(self.problem.hypothesis.size), 0.0) if start is None else start
-        lowest = np.inf if start is None else self._height(best)
-        beyond = 1.0
-        settled = False
-        while len(self.steps) < self.max_steps and not settled:
-            step = self.solve(convexified(self.problem, beyond * best[0], beyond * best[1]), self.deadline)
-            found = check_hypothesis(self.problem, step.coef, step.intercept)
-            value = self._height(found)
-            falls = lowest - value > 10 * self.tol * abs(value)
-            if value < lowest or not np.isfinite(lowest):
-                best, lowest = found, value
-            self._note(step, lowest)
-            is_last = step.status in NO_STEP or step.stats.timed_out or clock.is_up(self.deadline)
-            if is_last or self._is_convex():
-                break
-            settled = not falls and beyond > 1
-            beyond = 1.0 if falls else BEYOND
-        return self._solution(best, settled=settled)
 
-    def _is_convex(self) -> bool:
-        """Return whether all nonconvex terms have weight 0, so that the first step solves the problem."""
-        terms = self.problem.objective.terms
-        return not any(terms[block.term].weight for block in differences(self.problem))
-
-    def _height(self, at: Hypothesis) -> float:
-        """Return the objective at a hypothesis; infinite if a constraint is violated."""
-        violated = self.problem.objective.constraints and self.problem.violation(*at) > 0
-        return np.inf if violated else float(self.problem.evaluate(*at))
-
-    def _note(self, step: Solution, value: float) -> None:
-        self.steps.append(step)
-        self.trace.append(
-            {
-                "step": len(self.steps),
-                "objective": value,
-                "convex_objective": step.objective.total,
-                "relative_gap": step.certificate.relative_gap,
-                "solver": step.stats.solver,
-                "seconds": sum(getattr(step.stats, name) for name in SECONDS),
-            }
-        )
-
-    def _solution(self, best: Hypothesis, *, settled: bool) -> Solution:
-        """Return the hypothesis as a solution of the given problem, with the trace of all steps."""
-        last = self.steps[-1]
-        if not self._is_convex() and (last.status not in NO_STEP or len(self.steps) > 1):
-            late = clock.is_up(self.deadline)
-            last = stationary(self.problem, best, self.steps, settled=settled, late=late)
-        objective = self.problem.evaluate(*best).with_thetas(last.objective.thetas)
-        seconds = {name: sum(getattr(step.stats, name) for step in self.steps) for name in SECONDS}
-        stats = replace(
-            last.stats,
-            iterations=len(self.steps),
-            reason=f"each step of the convex-concave procedure: {last.stats.reason}",
-            details={"trace": tuple(self.trace)},
-            **seconds,
-        )
-        return replace(last, problem=self.problem, objective=objective, multipliers=None, stats=stats)
+def _row(step: Solution, number: int, value: float) -> dict[str, Any]:
+    """Return the row of the trace for one step."""
+    return {
+        "step": number,
+        "objective": value,
+        "convex_objective": step.objective.total,
+        "relative_gap": step.certificate.relative_gap,
+        "solver": step.stats.solver,
+        "seconds": sum(getattr(step.stats, name) for name in SECONDS),
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)

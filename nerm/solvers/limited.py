@@ -95,29 +95,23 @@ class _Search:
         The search also stops when the rounding errors of eta C exceed the accuracy.
         """
         bracket = Bracket()  # of eta, by C(f_eta) - t
-        low: Solved | None = None
+        low: Solved | None = None  # the last points on both sides of the limit
         high: Solved | None = None
-        best: Solved | None = None
         eta = 0.0
         while len(self.answers) < MOST_WEIGHTS and not (self.answers and clock.is_up(self.deadline)):
             point = self._at(eta)
             if point is None:  # the solver stopped early without a hypothesis
                 return self.answers[-1]
             bracket.add(eta, point.limited - self.limit)
-            if point.limited > self.limit:
-                low = best = point
-            else:
-                high = best = point
-            if high is not None:
-                best = high if low is None else self._mixture(low, high)
-                if low is None or self._is_met(best):
-                    break
+            low, high = (low, point) if point.limited <= self.limit else (point, high)
+            best = point if low is None or high is None else self._mixture(low, high)
+            if low is None or (high is not None and self._is_met(best)):
+                break
             following = bracket.next() if high is not None else 4 * eta or self._first(point)
             hidden = EPS * following * max(abs(point.limited), abs(self.limit))
             if following == eta or hidden > self.accuracy * abs(point.value):
                 break
             eta = following
-        assert best is not None
         return self._answer(best)
 
     def _at(self, eta: float) -> Solved | None:
@@ -134,9 +128,8 @@ class _Search:
         multipliers = replace(multipliers, limits=np.array([eta]))
         scores = self.problem.hypothesis.scores(coef, intercept)
         value = float(self.problem.evaluate(coef, intercept))
-        limited = self._limited(scores)
         bound = dual_point(self.problem, multipliers).bound
-        return Solved(eta, coef, intercept, scores, value, limited, multipliers, bound)
+        return Solved(eta, coef, intercept, scores, value, self._limited(scores), multipliers, bound)
 
     def _limited(self, scores: Floats) -> float:
         """Return C at these scores, (n,)."""

@@ -81,29 +81,19 @@ def run_with_deadline(
     try:
         _start(process)
         sender.close()
-        _receive(receiver, outcome, deadline)
-        if outcome.exit_code is not None:
-            process.join()
-            outcome.exit_code = process.exitcode
+        outcome.timed_out = not receiver.poll(None if deadline == clock.NEVER else clock.left(deadline))
+        if not outcome.timed_out:
+            kind, content = receiver.recv()
+            setattr(outcome, kind, content)
+    except EOFError:  # the process ended without a result
+        process.join()
+        outcome.exit_code = process.exitcode
     finally:  # also after an interrupt from the keyboard
         if process.pid is not None:
             _kill(process)
         receiver.close()
     outcome.seconds = time.perf_counter() - started
     return outcome
-
-
-def _receive(receiver: Any, outcome: Outcome, deadline: float) -> None:
-    """Wait for the result of a process, its error, its end or the deadline."""
-    if not receiver.poll(None if deadline == clock.NEVER else clock.left(deadline)):
-        outcome.timed_out = True
-        return
-    try:
-        kind, content = receiver.recv()
-    except EOFError:
-        outcome.exit_code = 0  # the caller reads it when the process is joined
-    else:
-        setattr(outcome, kind, content)
 
 
 def _start(process: Any) -> None:
@@ -170,13 +160,12 @@ class ProcessSession(Session):
 
         The answer has no hypothesis if the deadline passes or the process dies.
         """
-        seconds = clock.left(deadline)
-        outcome = run_with_deadline(_answer, (self._solver, problem, accuracy, options), seconds)
+        arguments = self._solver, problem, accuracy, options
+        outcome = run_with_deadline(_answer, arguments, clock.left(deadline))
         if outcome.error is not None:
             raise outcome.error
-        if outcome.result is not None:
-            answer: Answer = outcome.result
-            return answer
+        if isinstance(outcome.result, Answer):
+            return outcome.result
         ended = f"error: its process ended with code {outcome.exit_code}"
         claim = "stopped: time is up" if outcome.timed_out else ended
         return Answer(None, 0.0, claim=claim, solve_seconds=outcome.seconds, timed_out=outcome.timed_out)

@@ -10,7 +10,6 @@ import pytest
 
 import nerm
 from nerm import Hinge, Risk, SquaredL2
-from nerm.cvxpy_backend.solvers import DRIVEN
 from nerm.solvers import clock
 from tests.conftest import make_data
 
@@ -129,7 +128,9 @@ def test_cvxpys_own_reader_of_cplex_options_understands_ours():
     tree = SimpleNamespace(
         barrier=barrier, simplex=SimpleNamespace(tolerances=tolerances), timelimit=parameter("seconds")
     )
-    set_parameters(SimpleNamespace(parameters=tree), DRIVEN["cplex"].options(1e-7, clock.after(5.0), {}))
+    set_parameters(
+        SimpleNamespace(parameters=tree), nerm.solvers.known()["cplex"].options(1e-7, clock.after(5.0), {})
+    )
     assert set(seen) == {"feasibility", "optimality", "gap", "cone gap", "seconds"}
 
 
@@ -138,10 +139,8 @@ def test_the_clocks_of_those_that_are_here_are_their_own_options(name):
     """An option that a solver does not know is refused, and this one is not."""
     if name not in nerm.solvers.available():
         pytest.skip(f"{name} is not installed")
-    from nerm.cvxpy_backend.solvers import run
-
-    problem = bound().to_cvxpy()
+    solver, problem = nerm.solvers.known()[name], bound().to_cvxpy()
     with pytest.raises(nerm.InvalidInputError, match=f"every option must be one of {name}'s own"):
-        run(problem, name, 1e-6, {"no_such_option": 1})
-    run(problem, name, 1e-6, {}, clock.after(600))  # no complaint
+        solver.run(problem, 1e-6, {"no_such_option": 1}, clock.NEVER)
+    solver.run(problem, 1e-6, {}, clock.after(600))  # no complaint
     assert problem.value == pytest.approx(bound().solve().objective.total, rel=1e-2)

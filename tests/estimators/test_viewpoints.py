@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 import nerm
 from nerm import NeutralSVC
-from nerm.viewpoint import Column, Learned, resolve, resolve_terms
+from nerm.viewpoint import Column, Learned, resolve
 from tests.conftest import make_data
 
 X, Y, V = make_data(0, n=60)
@@ -172,8 +172,8 @@ def test_several_viewpoints_and_an_eta_each():
 
 
 def test_real_numbers_stay_numbers():
-    assert resolve_terms(X[:, 0], X, 60)["viewpoint"] is not None
-    np.testing.assert_array_equal(resolve_terms(X[:, 0], X, 60)["viewpoint"], X[:, 0])
+    assert resolve(X[:, 0], X, 60, several=True)["viewpoint"] is not None
+    np.testing.assert_array_equal(resolve(X[:, 0], X, 60, several=True)["viewpoint"], X[:, 0])
     np.testing.assert_array_equal(resolve({"g": Column(0)}, X, 60)["g"], X[:, 0])
     np.testing.assert_array_equal(resolve(1, X, 60)["viewpoint"], X[:, 1])
 
