@@ -192,16 +192,12 @@ def _balance(viewpoint: Any, sample_weight: Any, y: Any = None, label: int = 0) 
     among, condition = np.ones(len(v), dtype=bool), ""
     if label:
         among, condition = as_signs(y, len(v)) == label, f" and y = {label:+d}"
-    u = np.zeros(len(v))
-    for value in (-1, 1):
-        group = among & (v == value)
-        size = float(s[group].sum())
-        if size == 0:
-            must = f"some row must have viewpoint {value:+d}{condition}"
-            do = 'Use data with both groups, weights="uniform", or, for a limit, measure="neutrality_risk"'
-            raise UndefinedMeasureError(must, f"none among {len(v)} rows", do)
-        u[group] = s.sum() / (2.0 * size)
-    return u
+    below, above = (float(s[among & (v == side)].sum()) for side in (-1, 1))
+    if not (below and above):
+        must = f"some row must have viewpoint {'+1' if below else '-1'}{condition}"
+        do = 'Use data with both groups, weights="uniform", or, for a limit, measure="neutrality_risk"'
+        raise UndefinedMeasureError(must, f"none among {len(v)} rows", do)
+    return np.where(among, s.sum() / (2.0 * np.where(v > 0, above, below)), 0.0)
 
 
 _FUNCTIONS: dict[str, Callable[..., Floats]] = {

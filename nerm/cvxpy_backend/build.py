@@ -8,8 +8,9 @@ follow. All weights are cvxpy Parameters and the problem follows cvxpy's rules f
 (DPP), so a path over eta is compiled once.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -24,9 +25,20 @@ from nerm.model.problem import Problem, relaxed_problem
 from nerm.typing import Floats, Ints
 
 
-@dataclass(frozen=True, eq=False)
 class Model:
-    """A cvxpy problem with its parameters, variables and constraints.
+    """The cvxpy model of a problem: minimise the weighted terms subject to f = X w + b and the constraints.
+
+    With K = L L' and f = K c, a kernel problem is the linear problem f = L w, because c' K c = ||w||^2.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem.
+    slack : bool
+        Whether to minimise a common slack of the limits, C_k <= t_k + slack, instead of the objective.
+    near : bool
+        Whether to shift columns that are far from 0, which changes the model's intercept.
+        `Model.hypothesis` undoes the shift.
 
     Attributes
     ----------
@@ -36,7 +48,7 @@ class Model:
         `coef` is w. `intercept` is b, or None if the problem has no intercept.
     tie : cvxpy.Constraint
         f == X w + b. Its dual variable holds the weighted dual variable of each row.
-    weights : tuple of cvxpy.Parameter
+    weights : list of cvxpy.Parameter
         The weight of each term, in the order of the objective's terms.
     sides : list of pairs of cvxpy.Constraint
         C+ <= t and C- <= t of each two-sided neutrality term; then the same pair of each two-sided limit.
@@ -51,16 +63,42 @@ class Model:
 
     """
 
-    problem: cp.Problem
-    coef: cp.Variable
-    intercept: cp.Variable | None
-    tie: cp.Constraint
-    weights: tuple[cp.Parameter, ...]
-    sides: list[tuple[cp.Constraint, ...]]
-    limits: list[tuple[cp.Constraint, ...]]
-    linear: tuple[cp.Constraint, ...]
-    recover: Floats | None
-    offset: Floats
+    def __init__(self, problem: Problem, *, slack: bool = False, near: bool = False) -> None:
+        hypothesis = problem.hypothesis
+        X: Any = hypothesis.X
+        self.recover: Floats | None = None
+        if isinstance(hypothesis, KernelHypothesis):
+            X, self.recover = hypothesis.factor
+        centred = near and problem.intercept and self.recover is None
+        self.offset = far_offset(X) if centred else np.zeros(X.shape[1])
+        X = X - self.offset if self.offset.any() else X
+        self.coef = w = cp.Variable(X.shape[1], name="coef")
+        self.intercept = b = cp.Variable(name="intercept") if problem.intercept else None
+        f = cp.Variable(hypothesis.n, name="scores")
+        self.tie = f == (X @ w if b is None else X @ w + b)
+        means = by_side(problem.blocks, (_mean(block, f, problem.divisor) for block in problem.blocks))
+        self.weights = [cp.Parameter(nonneg=True, name=name) for name in _names(problem)]
+        self.sides: list[tuple[cp.Constraint, ...]] = []
+        values = []
+        for number, weighted in enumerate(problem.objective.terms):
+            if isinstance(weighted.term, Regularizer):
+                value = weighted.term.expression(w)
+            elif (number, 0) in means:
+                value = means[number, 0]
+            else:
+                value = cp.Variable(name=f"larger_{len(self.sides)}")
+                self.sides.append((means[number, 1] <= value, means[number, -1] <= value))
+            values.append(self.weights[number] * value)
+        excess = cp.Variable(name="slack") if slack else 0.0
+        self.limits = [
+            tuple(mean <= limit.bound + excess for (term, _), mean in means.items() if term == number)
+            for number, limit in enumerate(problem.limits, len(values))
+        ]
+        self.linear = () if problem.region is None else _linear_constraints(problem.region, w)
+        constraints = [self.tie, *chain(*self.sides), *chain(*self.limits), *self.linear]
+        self.problem = cp.Problem(cp.Minimize(excess if slack else cp.sum(values)), constraints)
+        self.sides += [limit for limit in self.limits if len(limit) == 2]
+        self.set_weights(problem)
 
     def set_weights(self, problem: Problem, scale: float = 1.0) -> None:
         """Set the Parameters to the weights of `problem`, multiplied by `scale` > 0.
@@ -117,58 +155,6 @@ class Model:
 def _rows_of(region: Polyhedron) -> list[Ints]:
     """Return the indices of the inequalities, then those of the equations; empty arrays are left out."""
     return [rows for rows in (np.flatnonzero(~region.equal), np.flatnonzero(region.equal)) if len(rows)]
-
-
-def build(problem: Problem, *, slack: bool = False, near: bool = False) -> Model:
-    """Build the cvxpy model: minimise the weighted terms subject to f = X w + b and the constraints.
-
-    With K = L L' and f = K c, a kernel problem is the linear problem f = L w, because c' K c = ||w||^2.
-
-    Parameters
-    ----------
-    problem : Problem
-        The problem.
-    slack : bool
-        Whether to minimise a common slack of the limits, C_k <= t_k + slack, instead of the objective.
-    near : bool
-        Whether to shift columns that are far from 0, which changes the model's intercept.
-        `Model.hypothesis` undoes the shift.
-
-    """
-    hypothesis = problem.hypothesis
-    X, recover = hypothesis.factor if isinstance(hypothesis, KernelHypothesis) else (hypothesis.X, None)
-    offset = far_offset(X) if near and problem.intercept and recover is None else np.zeros(X.shape[1])
-    X = X - offset if offset.any() else X
-    w = cp.Variable(X.shape[1], name="coef")
-    b = cp.Variable(name="intercept") if problem.intercept else None
-    f = cp.Variable(hypothesis.n, name="scores")
-    tie = f == (X @ w if b is None else X @ w + b)
-    means = by_side(problem.blocks, (_mean(block, f, problem.divisor) for block in problem.blocks))
-    weights, values = [], []
-    sides: list[tuple[cp.Constraint, ...]] = []
-    for number, (name, weighted) in enumerate(zip(_names(problem), problem.objective.terms, strict=True)):
-        if isinstance(weighted.term, Regularizer):
-            value = weighted.term.expression(w)
-        elif (number, 0) in means:
-            value = means[number, 0]
-        else:
-            value = cp.Variable(name=f"larger_{len(sides)}")
-            sides.append((means[number, 1] <= value, means[number, -1] <= value))
-        weights.append(cp.Parameter(nonneg=True, name=name))
-        values.append(weights[-1] * value)
-    first = len(problem.objective.terms)
-    excess = cp.Variable(name="slack") if slack else 0.0
-    limits = [
-        tuple(mean <= limit.bound + excess for (term, _), mean in means.items() if term == first + k)
-        for k, limit in enumerate(problem.limits)
-    ]
-    linear = () if problem.region is None else _linear_constraints(problem.region, w)
-    constraints = [tie, *chain.from_iterable(sides), *chain.from_iterable(limits), *linear]
-    minimise = cp.Problem(cp.Minimize(excess if slack else cp.sum(values)), constraints)
-    sides += [limit for limit in limits if len(limit) == 2]
-    model = Model(minimise, w, b, tie, tuple(weights), sides, limits, linear, recover, offset)
-    model.set_weights(problem)
-    return model
 
 
 def _linear_constraints(region: Polyhedron, w: cp.Variable) -> tuple[cp.Constraint, ...]:

@@ -204,10 +204,10 @@ class _CvxpySession(Session):
     """A cvxpy model that is compiled once and solved repeatedly with different weights."""
 
     def __init__(self, solver: CvxpySolver, problem: Problem) -> None:
-        from nerm.cvxpy_backend.build import build
+        from nerm.cvxpy_backend.build import Model
 
         started = time.perf_counter()
-        self.solver, self.model = solver, build(problem, near=True)
+        self.solver, self.model = solver, Model(problem, near=True)
         self._compile()
         self.compilation = self.model.problem.compilation_time
         self.inside: tuple[Floats, float] | None = None
@@ -261,9 +261,9 @@ class _CvxpySession(Session):
 
     def _with_slack(self, problem: Problem, accuracy: float, deadline: float) -> Model:
         """Solve for the smallest slack with which all limits can be met, and return the solved model."""
-        from nerm.cvxpy_backend.build import build
+        from nerm.cvxpy_backend.build import Model
 
-        model = build(problem, slack=True, near=True)
+        model = Model(problem, slack=True, near=True)
         self.solver.run(model.problem, accuracy, {}, deadline)
         return model
 

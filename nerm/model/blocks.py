@@ -103,11 +103,13 @@ def weigh(weights: Floats, values: Floats) -> float:
     return float(np.sum(weights * values))
 
 
-def row_squares(X: Any) -> Floats:
-    """Return ||x_i||^2 for every dense or sparse row, (n,)."""
+def row_squares(X: Any, scales: Floats | None = None) -> Floats:
+    """Return ||x_i||^2 for every dense or sparse row, (n,); each column is first multiplied by its scale."""
     if not sp.issparse(X):
+        X = X if scales is None else X * scales
         return np.asarray(np.einsum("ij,ij->i", X, X))
-    return np.asarray(sp.csr_array((X.data**2, X.indices, X.indptr), shape=X.shape).sum(axis=1)).ravel()
+    data = X.data if scales is None else X.data * scales[X.indices]
+    return np.asarray(sp.csr_array((data**2, X.indices, X.indptr), shape=X.shape).sum(axis=1)).ravel()
 
 
 def sum_error(k: int) -> float:
@@ -155,9 +157,8 @@ def term_weights(problem: Problem) -> Floats:
 
 def two_sided(problem: Problem) -> Floats:
     """Return the weight of each two-sided neutrality term; each of these terms has one theta."""
-    weights = dict(zip(pair_numbers(problem.blocks), term_weights(problem), strict=True))
-    weights.pop(-1, None)
-    return np.array(list(weights.values()))
+    pairs = zip(problem.blocks, term_weights(problem), strict=True)
+    return np.array(list({block.term: weight for block, weight in pairs if block.side}.values()))
 
 
 def pair_numbers(blocks: Sequence[Block]) -> list[int]:
@@ -227,11 +228,8 @@ def limit_values(problem: Problem, scores: Floats) -> Floats:
     """Return C_k at the given scores for each limit C_k <= t_k, (number of limits,)."""
     first = len(problem.objective.terms)
     sums = by_side(problem.blocks, (block.total(scores) for block in problem.blocks))
-    values = np.full(len(problem.limits), -np.inf)
-    for (term, _), total in sums.items():
-        if term >= first:
-            values[term - first] = max(values[term - first], total / problem.divisor)
-    return values
+    limits = range(first, first + len(problem.limits))
+    return np.array([max(sums[at] for at in sums if at[0] == k) for k in limits]) / problem.divisor
 
 
 @dataclass(frozen=True)
@@ -324,10 +322,10 @@ class ObjectiveValue:
 
 def by_side(blocks: Iterable[Block], values: Iterable[Any]) -> dict[tuple[int, int], Any]:
     """Add up values of blocks by (term, side): a term or a side may consist of several blocks."""
-    sums: dict[tuple[int, int], Any] = {}
+    sums = dict[tuple[int, int], Any]()
     for block, value in zip(blocks, values, strict=True):
         key = block.term, block.side
-        sums[key] = sums[key] + value if key in sums else value
+        sums[key] = sums.get(key, 0.0) + value
     return sums
 
 

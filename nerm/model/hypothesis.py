@@ -62,6 +62,18 @@ class CachedProducts:
     def _multiply(self, coef: Floats) -> Floats:
         """Compute X w or K c, (n,)."""
 
+    def level(self, coef: Floats, intercept: float) -> float:
+        """Return b, the summand of the scores that is equal for all rows."""
+        return float(intercept)
+
+    def level_error(self, coef: Floats, intercept: float) -> float:
+        """Return a bound on the rounding error of `level`: 0, because it is b without any computation."""
+        return 0.0
+
+    def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
+        """Return the scores X w + b or K c + b, (n,)."""
+        return self._times(coef) + self.level(coef, intercept)
+
 
 @dataclass(frozen=True, eq=False)
 class LinearHypothesis(CachedProducts):
@@ -103,10 +115,6 @@ class LinearHypothesis(CachedProducts):
         offset = np.abs(self._near[1])
         return sum_error(self.size) * (float(offset @ np.abs(coef)) + abs(intercept)) if offset.any() else 0.0
 
-    def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
-        """Return the scores X w + b, (n,)."""
-        return self._times(coef) + self.level(coef, intercept)
-
     def _multiply(self, coef: Floats) -> Floats:
         return np.asarray(self._near[0] @ coef).ravel()
 
@@ -144,12 +152,8 @@ class LinearHypothesis(CachedProducts):
     @cached_property
     def _lengths(self) -> Floats:
         """The norm of each scaled row, (n,); see `extent` for the scaling."""
-        near: Any = self._near[0]
         inverse = np.divide(1.0, self._sizes, where=self._sizes > 0, out=np.zeros(self.size))
-        if not sp.issparse(near):
-            return np.sqrt(row_squares(near * inverse))
-        scaled = near.data * inverse[near.indices]
-        return np.sqrt(row_squares(sp.csr_array((scaled, near.indices, near.indptr), shape=near.shape)))
+        return np.sqrt(row_squares(self._near[0], inverse))
 
     @cached_property
     def _sizes(self) -> Floats:
@@ -163,7 +167,7 @@ class LinearHypothesis(CachedProducts):
 
     def squared_row_norms(self) -> Floats:
         """Return ||x_i||^2 for every row, (n,)."""
-        return kernels.Linear().diagonal(self.X)
+        return row_squares(self.X)
 
     def some(self, rows: Ints) -> LinearHypothesis:
         """Return the hypothesis restricted to the rows with the given indices."""
@@ -171,9 +175,7 @@ class LinearHypothesis(CachedProducts):
 
     def decision_function(self, X: Any, coef: Floats, intercept: float) -> Floats:
         """Return the scores of new rows X, (m, d)."""
-        matrix = as_matrix(X)
-        _check_columns(matrix, self.size, "features")
-        return np.asarray(matrix @ coef).ravel() + intercept
+        return np.asarray(_new_rows(X, self.size, "features") @ coef).ravel() + intercept
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,10 +227,6 @@ class KernelHypothesis(CachedProducts):
         roots = np.sqrt(values[kept])
         return vectors[:, kept] * roots, vectors[:, kept] / roots
 
-    def scores(self, coef: Floats, intercept: float = 0.0) -> Floats:
-        """Return the scores K c + b, (n,)."""
-        return self._times(coef) + intercept
-
     def _multiply(self, coef: Floats) -> Floats:
         support = np.flatnonzero(coef)
         if self.keeps_gram or 2 * len(support) > self.n:  # all of K costs half, by symmetry
@@ -257,14 +255,6 @@ class KernelHypothesis(CachedProducts):
     def adjoint(self, c: Floats, *, balanced: bool = False) -> Floats:
         """Return c unchanged: the function sum_i c_i k(x_i, .) has the kernel coefficients c."""
         return c
-
-    def level(self, coef: Floats, intercept: float) -> float:
-        """Return b, the summand of the scores that is equal for all rows."""
-        return float(intercept)
-
-    def level_error(self, coef: Floats, intercept: float) -> float:
-        """Return 0, because `level` is b without any computation."""
-        return 0.0
 
     def extent(self, coef: Floats) -> float:
         """Return sum_j `|c_j|` sqrt(k(x_j, x_j)), which bounds the scores.
@@ -307,15 +297,11 @@ class KernelHypothesis(CachedProducts):
 
         For a precomputed kernel, X holds k(x_new, x_train), (m, n).
         """
-        matrix = as_matrix(X)
         precomputed = self.kernel.name == "precomputed"
-        _check_columns(matrix, int(self.X.shape[1]), "kernel values" if precomputed else "features")
-        support = np.flatnonzero(coef)
-        if precomputed:
-            return np.asarray(matrix[:, support] @ coef[support]).ravel() + intercept
-        if not len(support):
-            return np.full(matrix.shape[0], float(intercept))
-        return np.asarray(self.kernel(matrix, self.X[support]) @ coef[support]).ravel() + intercept
+        matrix = _new_rows(X, self.X.shape[1], "kernel values" if precomputed else "features")
+        support = np.flatnonzero(coef) if coef.any() else np.arange(1)  # kernels may refuse 0 rows
+        values = matrix[:, support] if precomputed else self.kernel(matrix, self.X[support])
+        return np.asarray(values @ coef[support]).ravel() + intercept
 
 
 Hypothesis = LinearHypothesis | KernelHypothesis
@@ -339,10 +325,13 @@ def far_offset(X: Any) -> Floats:
     return np.where(far & np.isfinite(mean), mean, 0.0)
 
 
-def _check_columns(X: Matrix, expected: int, what: str) -> None:
-    if X.shape[1] != expected:
+def _new_rows(X: Any, expected: int, what: str) -> Matrix:
+    """Return new rows as a matrix; raise an error if the number of columns is not the expected one."""
+    matrix = as_matrix(X)
+    if matrix.shape[1] != expected:
         must = f"'X' must have the {expected} {what} seen in training"
-        raise InvalidInputError(must, f"{X.shape[1]} columns", "Use the same columns in the same order")
+        raise InvalidInputError(must, f"{matrix.shape[1]} columns", "Use the same columns in the same order")
+    return matrix
 
 
 def sorted_csr(X: Matrix) -> Matrix:

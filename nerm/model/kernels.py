@@ -54,17 +54,14 @@ class Kernel(ABC):
 
         K is computed tile by tile. If Z is the same object as X, only one triangle of K is computed.
         """
-        rows = X.shape[0]
-        columns = Z.shape[0]
-        found = np.zeros((rows, weights.shape[1]))
-        for start in range(0, rows, CALLED_TILE):
-            stop = min(start + CALLED_TILE, rows)
-            for first in range(start if Z is X else 0, columns, CALLED_TILE):
-                last = min(first + CALLED_TILE, columns)
-                part = self(X[start:stop], Z[first:last])
-                found[start:stop] += part @ weights[first:last]
-                if Z is X and first > start:
-                    found[first:last] += part.T @ weights[start:stop]
+        found = np.zeros((X.shape[0], weights.shape[1]))
+        for i in range(0, X.shape[0], CALLED_TILE):
+            for j in range(i if Z is X else 0, Z.shape[0], CALLED_TILE):
+                rows, columns = slice(i, i + CALLED_TILE), slice(j, j + CALLED_TILE)
+                part = self(X[rows], Z[columns])
+                found[rows] += part @ weights[columns]
+                if Z is X and j > i:
+                    found[columns] += part.T @ weights[rows]
         return found
 
     def diagonal(self, X: Any) -> Floats:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -49,22 +49,15 @@ if TYPE_CHECKING:
 class SolveMethods:
     """The methods of `Problem` that solve; a problem on chunks has the same.
 
-    A subclass has an objective and the three methods below.
+    A subclass has an objective and the three methods below: `_reweighted` returns the problem with other
+    weights of the same terms, `_pool` an object whose method `solve_all` is that of
+    `nerm.solvers.registry.SolverPool`, and `_neutralize` searches for a solution within a limit.
     """
 
     objective: Objective
-
-    def _reweighted(self, objective: Objective) -> Self:
-        """Return the problem with other weights of the same terms."""
-        raise NotImplementedError
-
-    def _pool(self, solver: str | Solver, verbose: bool) -> Any:
-        """Return an object whose method `solve_all` is that of `nerm.solvers.registry.SolverPool`."""
-        raise NotImplementedError
-
-    def _neutralize(self, limit: float, measure: Any, **options: Any) -> Neutralized:
-        """Search for a solution within a limit; the parameters are those of `neutralize`."""
-        raise NotImplementedError
+    _reweighted: Callable[[Objective], Any]
+    _pool: Callable[[str | Solver, bool], Any]
+    _neutralize: Callable[..., Neutralized]
 
     def with_neutrality(self, eta: float) -> Self:
         """Return the same problem with neutrality weight eta; both share all data.
@@ -461,9 +454,9 @@ class Problem(SolveMethods):
 
         The scores f are a separate variable, (n,), with the constraint f = X w + b.
         """
-        from nerm.cvxpy_backend.build import build
+        from nerm.cvxpy_backend.build import Model
 
-        return build(self).problem
+        return Model(self).problem
 
     def _reweighted(self, objective: Objective) -> Self:
         return replace(self, objective=objective)

@@ -9,15 +9,13 @@ seconds on one core.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from math import inf, sqrt
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from nerm.certify.conjugates import square_weight
-from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem, relaxed_problem
 from nerm.solvers.base import NermSolver
 
@@ -33,7 +31,6 @@ SAMPLE = 1000  # rows from which the condition number is estimated
 SECOND_SOLVER = 60.0  # largest estimated seconds of a second solver
 
 
-@dataclass(frozen=True)
 class Shape:
     """The properties of a problem that determine the cost of a solve.
 
@@ -57,32 +54,24 @@ class Shape:
 
     """
 
-    rows: int
-    columns: int
-    nonzeros: float
-    squares: float
-    condition: float
-    smooth: bool
-    kernel: bool
-    sparse: bool
-
-    @classmethod
-    def of(cls, problem: Problem) -> Shape:
-        """Return the shape of a problem."""
-        hypothesis = problem.hypothesis
-        n, d, X = hypothesis.n, hypothesis.size, hypothesis.X
+    def __init__(self, problem: Problem) -> None:
+        X = problem.hypothesis.X
+        self.rows, self.columns = n, d = problem.hypothesis.n, problem.hypothesis.size
+        self.smooth = not any(block.atom.facts.kinks for block in problem.blocks)
+        self.kernel = problem.is_kernel
+        self.sparse = sp.issparse(X) and not self.kernel
         ridge = problem.divisor * square_weight(problem.regularizers) or float(np.finfo(float).tiny)
-        smooth = not any(block.atom.facts.kinks for block in problem.blocks)
-        if isinstance(hypothesis, KernelHypothesis):
-            return cls(n, d, n * n, n**3, n / ridge, smooth, True, False)
-        sparse = sp.issparse(X)
-        nonzeros = float(X.nnz if sparse else X.size)
-        squares = float(np.square(np.diff(X.indptr), dtype=float).sum()) if sparse else float(n) * d**2
-        sample = X[:: max(1, n // SAMPLE)]
-        entries = sample.data if sparse else np.ravel(sample)
+        if self.kernel:
+            self.nonzeros, self.squares, self.condition = float(n * n), float(n**3), n / ridge
+            return
+        self.nonzeros, self.squares = float(X.size), float(n) * d**2
+        sample: Any = X[:: max(1, n // SAMPLE)]
+        if self.sparse:
+            self.squares = float(np.square(np.diff(X.indptr), dtype=float).sum())
+        entries = sample.data if self.sparse else np.ravel(sample)
         # no BLAS product: its threads would keep a core for 0.1 s, from the solver that starts next
         mean_square = float(np.square(entries).sum()) / (sample.shape[0] * max(min(n, d), 1))
-        return cls(n, d, nonzeros, squares, n * mean_square / ridge, smooth, False, sparse)
+        self.condition = n * mean_square / ridge
 
 
 def interior_point(shape: Shape) -> float:
@@ -152,7 +141,7 @@ def why_unsupported(solver: Solver, problem: Problem) -> str | None:
         return solver.why_unsupported(problem)
     if problem.region is not None:
         return "constraints on coefficients"
-    if solver.cost(Shape.of(problem)) == inf:
+    if solver.cost(Shape(problem)) == inf:
         return "a limit"
     if len(problem.limits) > 1:
         return f"{len(problem.limits)} limits"
@@ -167,29 +156,28 @@ def plan(problem: Problem, solvers: Iterable[Solver]) -> Iterator[Choice]:
     cheapest of nerm's own solvers, and the cheapest solver that supports every atom. Each of them must
     have an estimated cost of at most SECOND_SOLVER seconds.
     """
-    shape = Shape.of(problem)
+    shape = Shape(problem)
 
     def ranked(every_atom: bool) -> list[tuple[float, Solver]]:
         some = (s for s in solvers if (s.takes_every_atom if every_atom else isinstance(s, NermSolver)))
         costs = ((s.cost(shape), s) for s in some if s.installed())
         return sorted((pair for pair in costs if pair[0] < inf), key=lambda pair: pair[0])
 
-    parts, first = [], None  # parts of the problem that nerm's own solvers do not support
-    for cost, solver in ranked(every_atom=False):
-        part = why_unsupported(solver, problem)
-        if part is not None:
-            parts.append(part)
-        elif first is None:
-            first = solver
-            yield Choice(first, "the lowest estimated cost of nerm's own solvers that take this problem")
-        elif cost <= SECOND_SOLVER:
-            yield Choice(solver, f"a second solver: the answer of {first.name} was not certified")
-            break
-    for cost, solver in ranked(every_atom=True):
-        if first is None:
-            first = solver
-            lacking = parts[0] if parts else "it"
-            yield Choice(first, f"takes every atom; nerm's own solvers do not take {lacking}")
-        elif cost <= SECOND_SOLVER:
-            yield Choice(solver, f"one more solver: the answer of {first.name} was not certified")
-            return
+    parts = list[str]()  # parts of the problem that nerm's own solvers do not support
+    first: Solver | None = None
+    for every_atom, later in ((False, "a second solver"), (True, "one more solver")):
+        for cost, solver in ranked(every_atom):
+            part = None if every_atom else why_unsupported(solver, problem)
+            if part is not None:
+                parts.append(part)
+            elif first is None:
+                first, reason = (
+                    solver,
+                    "the lowest estimated cost of nerm's own solvers that take this problem",
+                )
+                if every_atom:
+                    reason = f"takes every atom; nerm's own solvers do not take {parts[0] if parts else 'it'}"
+                yield Choice(first, reason)
+            elif cost <= SECOND_SOLVER:
+                yield Choice(solver, f"{later}: the answer of {first.name} was not certified")
+                break

@@ -10,7 +10,7 @@ from math import inf
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nerm.certify.solution import Answer
-from nerm.errors import UnknownNameError
+from nerm.errors import check_known
 from nerm.model.problem import Problem
 from nerm.solvers import clock
 
@@ -169,5 +169,4 @@ def limit(deadline: float) -> dict[str, Any]:
 def check_options(solver: str, options: dict[str, Any], known: Sequence[str]) -> None:
     """Raise an `UnknownNameError` for an option that the solver does not have."""
     for name in options:
-        if name not in known:
-            raise UnknownNameError(f"an option of {solver!r}", name, known or ("no options",))
+        check_known(name, f"an option of {solver!r}", known or ("no options",))

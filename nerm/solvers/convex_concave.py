@@ -23,7 +23,7 @@ from nerm.atoms.margin import MarginFunction
 from nerm.certify.solution import SECONDS, Solution, Status, stationary
 from nerm.errors import InvalidInputError
 from nerm.model.blocks import Block, in_order, weigh
-from nerm.model.expressions import Risk, Term, WeightedTerm
+from nerm.model.expressions import Risk, Term
 from nerm.model.problem import Problem, check_hypothesis
 from nerm.solvers import clock
 from nerm.solvers.base import path_order
@@ -34,7 +34,7 @@ BEYOND = 1.01  # factor of the scores at which tangents are taken when the objec
 NO_STEP = (Status.FAILED, Status.INFEASIBLE)  # a step without a next one
 
 Hypothesis = tuple[Floats, float]
-Solve = Callable[[Problem, float], Solution]  # of a convex problem, until a moment of `nerm.solvers.clock`
+Solve = Callable[[list[Problem], float], list[Solution]]  # convex problems, until a `nerm.solvers.clock` time
 
 
 def stationary_points(
@@ -74,7 +74,7 @@ def _settle(
     beyond, settled, late = 1.0, False, False
     steps, trace = list[Solution](), list[dict[str, Any]]()
     while len(steps) < max_steps and not settled:
-        step = solve(convexified(problem, beyond * best[0], beyond * best[1]), deadline)
+        [step] = solve([convexified(problem, beyond * best[0], beyond * best[1])], deadline)
         found = check_hypothesis(problem, step.coef, step.intercept)
         value = _height(problem, found)
         falls = lowest - value > 10 * tol * abs(value)
@@ -150,28 +150,20 @@ def differences(problem: Problem) -> list[Block]:
 def convexified(problem: Problem, coef: Floats, intercept: float) -> Problem:
     """Return the convex problem that equals this one at a hypothesis and is nowhere below it."""
     scores = problem.hypothesis.scores(coef, intercept)
-    different = {block.term: block for block in differences(problem)}
-    terms = list[WeightedTerm]()
-    blocks = list[Block]()
-    for number, weighted in enumerate(problem.objective.terms):
-        own = [replace(block, term=len(terms)) for block in problem.blocks if block.term == number]
-        if number in different:
-            atom, tangent = _parts(different[number], scores)
-            term = weighted.term
-            blocks += [replace(block, atom=atom) for block in own]
-            name = "loss" if isinstance(term, Risk) else "surrogate"
-            convex = replace(term, **{name: atom})  # type: ignore[type-var]
-            terms.append(replace(weighted, term=convex))
-            blocks.append(replace(tangent, term=len(terms)))
-            terms.append(replace(weighted, term=Tangent(term, term.kind)))
-        else:
-            blocks += own
-            terms.append(weighted)
-    added = len(terms) - len(problem.objective.terms)
-    limits = [block for block in problem.blocks if block.term >= len(problem.objective.terms)]
-    blocks += [replace(block, term=block.term + added) for block in limits]
-    ordered = in_order(blocks, [t.term for t in terms] + [limit.term for limit in problem.limits])
-    return replace(problem, objective=replace(problem.objective, terms=tuple(terms)), blocks=ordered)
+    terms, different = list(problem.objective.terms), differences(problem)
+    first = len(terms)  # the blocks of limits are numbered after the terms
+    blocks = [replace(b, term=b.term + len(different)) if b.term >= first else b for b in problem.blocks]
+    for block in different:
+        atom, tangent = _parts(block, scores)
+        weighted = terms[block.term]
+        term: Any = weighted.term
+        name = "loss" if isinstance(term, Risk) else "surrogate"
+        terms[block.term] = replace(weighted, term=replace(term, **{name: atom}))
+        blocks = [replace(b, atom=atom) if b.term == block.term else b for b in blocks]
+        blocks.append(replace(tangent, term=len(terms)))
+        terms.append(replace(weighted, term=Tangent(term, term.kind)))
+    objective = replace(problem.objective, terms=tuple(terms))
+    return replace(problem, objective=objective, blocks=in_order(blocks, objective.every_term))
 
 
 def _parts(block: Block, scores: Floats) -> tuple[MarginFunction, Block]:

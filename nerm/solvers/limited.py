@@ -13,7 +13,7 @@ width of the bracket.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -32,7 +32,6 @@ MOST_WEIGHTS = 40  # largest number of weights tried for one limit
 WEIGHT_SHARE = 0.2  # the accuracy of the solve for one weight, as a share of the tolerance
 
 
-@dataclass(frozen=True, eq=False)
 class Solved:
     """The solution for one weight eta of the limit.
 
@@ -48,21 +47,22 @@ class Solved:
         The multipliers, and the lower bound on the optimum that they give.
     """
 
-    eta: float
-    coef: Floats
-    intercept: float
-    scores: Floats
-    value: float
-    limited: float
-    multipliers: Multipliers
-    bound: float
+    def __init__(
+        self, problem: Problem, eta: float, coef: Floats, intercept: float, multipliers: Multipliers
+    ) -> None:
+        self.eta, self.coef, self.intercept = eta, coef, intercept
+        self.multipliers = replace(multipliers, limits=np.array([eta]))
+        self.scores = problem.hypothesis.scores(coef, intercept)
+        self.value = float(problem.evaluate(coef, intercept))
+        self.limited = float(limit_values(problem, self.scores)[0])
+        self.bound = dual_point(problem, self.multipliers).bound
 
 
 class LimitedSession(Session):
-    """A session that meets one limit by a search over its weight.
+    """A session that meets one limit C(f) <= t by a search for the weight eta at which C(f_eta) = t.
 
     For each weight the limit becomes a term of the objective; the session that `open_session` returns solves
-    this problem.
+    this problem. The attributes other than that session describe the present search.
     """
 
     def __init__(self, open_session: Callable[[Problem], Session], problem: Problem) -> None:
@@ -71,37 +71,20 @@ class LimitedSession(Session):
     def answer(
         self, problem: Problem, accuracy: float, options: dict[str, Any], deadline: float = clock.NEVER
     ) -> Answer:
-        """Search for the weight of the limit; each solve is warm-started from the last one."""
-        return _Search(self._session, problem, accuracy, options, deadline).run()
-
-
-@dataclass
-class _Search:
-    """A search for the weight eta at which C(f_eta) = t."""
-
-    session: Session
-    problem: Problem
-    accuracy: float
-    options: dict[str, Any]
-    deadline: float
-
-    def __post_init__(self) -> None:
-        self.answers = list[Answer]()
-        self.limit = self.problem.limits[0].bound
-
-    def run(self) -> Answer:
-        """Search until the value and the bound agree, and return the answer.
+        """Search until the value and the bound agree; each solve is warm-started from the last one.
 
         The search also stops when the rounding errors of eta C exceed the accuracy.
         """
+        self.problem, self.accuracy, self.options, self.deadline = problem, accuracy, options, deadline
+        self.found, self.limit = list[Answer](), problem.limits[0].bound
         bracket = Bracket()  # of eta, by C(f_eta) - t
         low: Solved | None = None  # the last points on both sides of the limit
         high: Solved | None = None
         eta = 0.0
-        while len(self.answers) < MOST_WEIGHTS and not (self.answers and clock.is_up(self.deadline)):
+        while len(self.found) < MOST_WEIGHTS and not (self.found and clock.is_up(deadline)):
             point = self._at(eta)
             if point is None:  # the solver stopped early without a hypothesis
-                return self.answers[-1]
+                return self.found[-1]
             bracket.add(eta, point.limited - self.limit)
             low, high = (low, point) if point.limited <= self.limit else (point, high)
             best = point if low is None or high is None else self._mixture(low, high)
@@ -109,7 +92,7 @@ class _Search:
                 break
             following = bracket.next() if high is not None else 4 * eta or self._first(point)
             hidden = EPS * following * max(abs(point.limited), abs(self.limit))
-            if following == eta or hidden > self.accuracy * abs(point.value):
+            if following == eta or hidden > accuracy * abs(point.value):
                 break
             eta = following
         return self._answer(best)
@@ -118,22 +101,11 @@ class _Search:
         """Solve for one eta, in half of the time that is left."""
         relaxed = relaxed_problem(self.problem, [eta])
         half = limit(clock.share(self.deadline, 2))
-        answer = self.session.answer(relaxed, WEIGHT_SHARE * self.accuracy, self.options, **half)
-        self.answers.append(answer)
+        answer = self._session.answer(relaxed, WEIGHT_SHARE * self.accuracy, self.options, **half)
+        self.found.append(answer)
         if answer.coef is None or answer.multipliers is None:
             return None
-        return self._point(eta, answer.coef, answer.intercept, answer.multipliers)
-
-    def _point(self, eta: float, coef: Floats, intercept: float, multipliers: Multipliers) -> Solved:
-        multipliers = replace(multipliers, limits=np.array([eta]))
-        scores = self.problem.hypothesis.scores(coef, intercept)
-        value = float(self.problem.evaluate(coef, intercept))
-        bound = dual_point(self.problem, multipliers).bound
-        return Solved(eta, coef, intercept, scores, value, self._limited(scores), multipliers, bound)
-
-    def _limited(self, scores: Floats) -> float:
-        """Return C at these scores, (n,)."""
-        return float(limit_values(self.problem, scores)[0])
+        return Solved(self.problem, eta, answer.coef, answer.intercept, answer.multipliers)
 
     def _first(self, low: Solved) -> float:
         """Return the first positive weight eta of the search for C <= t.
@@ -161,13 +133,15 @@ class _Search:
         share.add(1.0, high.limited - self.limit)
         while share.high - share.low > EPS**0.75:
             s = share.next()
-            share.add(s, self._limited((1 - s) * low.scores + s * high.scores) - self.limit)
+            scores = (1 - s) * low.scores + s * high.scores
+            share.add(s, float(limit_values(self.problem, scores)[0]) - self.limit)
         s = share.high
         coef, intercept = (1 - s) * low.coef + s * high.coef, (1 - s) * low.intercept + s * high.intercept
         eta = (1 - s) * low.eta + s * high.eta
-        mixed = self._point(eta, coef, intercept, _mixed(self.problem, low, high, s))
+        mixed = Solved(self.problem, eta, coef, intercept, _mixed(self.problem, low, high, s))
         best = max((mixed, low, high), key=lambda point: point.bound)
-        return replace(mixed, bound=best.bound, multipliers=best.multipliers)
+        mixed.bound, mixed.multipliers = best.bound, best.multipliers
+        return mixed
 
     def _is_met(self, point: Solved) -> bool:
         """Return whether the value and the bound of a point agree; `certify_answer` restores the limit."""
@@ -175,16 +149,16 @@ class _Search:
 
     def _answer(self, point: Solved) -> Answer:
         met = self._is_met(point)
-        is_late = clock.is_up(self.deadline) or any(answer.timed_out for answer in self.answers)
+        is_late = clock.is_up(self.deadline) or any(answer.timed_out for answer in self.found)
         return Answer(
             coef=point.coef,
             intercept=point.intercept,
             multipliers=point.multipliers,
             claim="converged" if met else "stopped early",
-            iterations=sum(answer.iterations or 0 for answer in self.answers),
-            build_seconds=sum(answer.build_seconds for answer in self.answers),
-            solve_seconds=sum(answer.solve_seconds for answer in self.answers),
-            details={"solves": len(self.answers), "eta": point.eta},
+            iterations=sum(answer.iterations or 0 for answer in self.found),
+            build_seconds=sum(answer.build_seconds for answer in self.found),
+            solve_seconds=sum(answer.solve_seconds for answer in self.found),
+            details={"solves": len(self.found), "eta": point.eta},
             timed_out=not met and is_late,
         )
 

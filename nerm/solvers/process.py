@@ -112,9 +112,8 @@ def _start(process: Any) -> None:
 
 def _kill(process: Any) -> None:
     """Kill a process and, where it leads a group of its own, the processes that it started."""
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError, PermissionError, AttributeError):  # Windows has no killpg
+        os.killpg(process.pid, signal.SIGKILL)
     process.kill()
     process.join()
 

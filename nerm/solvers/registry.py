@@ -5,7 +5,7 @@ import importlib.util
 import pkgutil
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
@@ -113,14 +113,11 @@ class SolverPool:
             time_limit = as_positive(time_limit, "time_limit", "Use a number of seconds")
         deadline = clock.after(time_limit)
         if problems[0].is_convex:
-            solutions = self._solve_convex(problems, tol, options, deadline)
+            solutions = self._solve_convex(problems, deadline, tol, options)
         else:
             own = {name: options.pop(name) for name in ("start", "max_steps") if name in options}
-
-            def step(problem: Problem, deadline: float) -> Solution:
-                return self._solve_convex([problem], tol, options, deadline)[0]
-
-            solutions = stationary_points(problems, step, tol, deadline, **own)
+            solve = partial(self._solve_convex, tol=tol, options=options)
+            solutions = stationary_points(problems, solve, tol, deadline, **own)
         for solution in solutions if strict else ():
             _insist(solution)
         return solutions
@@ -133,7 +130,7 @@ class SolverPool:
         return islice(choices, 1) if options else choices  # options belong to one solver
 
     def _solve_convex(
-        self, problems: list[Problem], tol: float, options: dict[str, Any], deadline: float
+        self, problems: list[Problem], deadline: float, tol: float, options: dict[str, Any]
     ) -> list[Solution]:
         """Solve convex problems along a path; run the next solver on those that are not certified."""
         best: list[Solution | None] = [None] * len(problems)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 import nerm
 from nerm import Hinge, Neutrality, Risk, SquaredL2
-from nerm.cvxpy_backend.build import build
+from nerm.cvxpy_backend.build import Model
 from tests.conftest import make_data
 
 
@@ -41,7 +41,7 @@ def test_cvxpys_value_is_numpys_value(atom, data):
     problem = (Risk(loss) + 0.1 * SquaredL2() + 0.7 * Neutrality(atom)).on(
         X, y, viewpoint=v, sample_weight=np.arange(60.0)
     )
-    model = build(problem)
+    model = Model(problem)
     model.problem.solve(solver="CLARABEL")
     assert model.problem.value == pytest.approx(problem.evaluate(*model.hypothesis()).total, rel=1e-6)
 

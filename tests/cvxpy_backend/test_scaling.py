@@ -22,7 +22,7 @@ def test_an_optimum_near_nothing_is_solved_in_its_own_digits(omega):
 
 
 def test_multipliers_of_a_scaled_model_are_those_of_the_problem():
-    from nerm.cvxpy_backend.build import build
+    from nerm.cvxpy_backend.build import Model
 
     rng = np.random.default_rng(1)
     X, y, v = rng.normal(size=(15, 2)), np.tile([1, -1, 1], 5), np.tile([1, 1, -1], 5)
@@ -32,7 +32,7 @@ def test_multipliers_of_a_scaled_model_are_those_of_the_problem():
     )
     found = []
     for scale in (1.0, 1000.0):
-        model = build(problem)
+        model = Model(problem)
         model.set_weights(problem, scale)
         model.problem.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
         found.append(model.multipliers(problem, scale))

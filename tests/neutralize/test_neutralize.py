@@ -111,8 +111,8 @@ def test_every_convex_solve_is_in_the_trace(monkeypatch, surrogate, n):
     X, y, v = data(3, n=n)
     solves, solve = [], SolverPool._solve_convex
 
-    def counted(self, *given):
-        solves.extend(solve(self, *given))
+    def counted(self, *given, **named):
+        solves.extend(solve(self, *given, **named))
         return solves[-1:]
 
     monkeypatch.setattr(SolverPool, "_solve_convex", counted)
