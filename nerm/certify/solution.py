@@ -270,7 +270,7 @@ class Solution:
                 found[name if name not in found else repr(weighted.term)] = theta
         return found
 
-    def without(self, rows: Any, tol: float | None = 1e-8) -> ChangeBound:
+    def without(self, rows: Any, tol: float | None = None) -> ChangeBound:
         """Bound the change of the model if rows are deleted from the training data.
 
         Parameters
@@ -280,8 +280,8 @@ class Solution:
             other rows, and neutrality weights with a name are computed again. The weights of its terms, the
             coding of labels and viewpoints, and the parameters of a kernel do not change.
         tol : float or None
-            The changed problem is solved to this tolerance, which makes the bounds tight. None evaluates the
-            unchanged model only: this is quicker, and the bounds are looser.
+            None makes one Newton step from the solution, whose matrix is computed once per solution. A number
+            solves the changed problem to this tolerance: the bounds are tighter, but this takes more time.
 
         Returns
         -------
@@ -306,7 +306,7 @@ class Solution:
         return leave_one_out(self)
 
     def with_rows(
-        self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None, tol: float | None = 1e-8
+        self, X: Any, y: Any, viewpoint: Any = None, sample_weight: Any = None, tol: float | None = None
     ) -> ChangeBound:
         """Bound the change of the model if rows are added; see `without`.
 
@@ -316,7 +316,7 @@ class Solution:
 
         return with_rows(self, X, y, viewpoint, sample_weight, tol)
 
-    def reweighted(self, sample_weight: Any, tol: float | None = 1e-8) -> ChangeBound:
+    def reweighted(self, sample_weight: Any, tol: float | None = None) -> ChangeBound:
         """Bound the change of the model if the rows have other sample weights, (n,); see `without`."""
         from nerm.proofs.changes import reweighted
 

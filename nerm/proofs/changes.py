@@ -44,6 +44,7 @@ Hypothesis and multipliers are those of the unchanged solution and those of a so
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -51,7 +52,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from nerm.certify.certificate import Certificate, Certified, best_certificate, from_bounds
+from nerm.certify.certificate import Certificate, Certified, best_certificate
 from nerm.certify.conjugates import conjugate_of_sum, parts_of, square_weight
 from nerm.certify.multipliers import Multipliers, multipliers_at, separable
 from nerm.certify.solution import Solution
@@ -61,6 +62,7 @@ from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.hypothesis import KernelHypothesis, LinearHypothesis
 from nerm.model.kernels import Linear
 from nerm.model.problem import Problem, bind, with_terms
+from nerm.proofs.newton import newton_step
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_values, as_vector, as_weights
 from nerm.viewpoint import Viewpoints
@@ -78,9 +80,6 @@ class ChangeBound:
         The unchanged solution.
     problem : Problem
         The changed problem. Deleted rows stay in it with weight 0.
-    certificate : Certificate
-        The certificate of the unchanged hypothesis on the changed problem. Its gap bounds the decrease of the
-        objective from this hypothesis to the new optimum.
     old : (coef, intercept)
         The unchanged hypothesis, with kernel coefficients for all rows of the changed problem.
     estimate : (coef, intercept)
@@ -106,14 +105,22 @@ class ChangeBound:
 
     solution: Solution
     problem: Problem
-    certificate: Certificate
     old: tuple[Floats, float]
     estimate: tuple[Floats, float]
     multipliers: Multipliers
     value: float
     gap: float
+    slack: float
     centre: Floats
     radius: float
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The certificate of the unchanged hypothesis on the changed problem.
+
+        Its gap bounds the decrease of the objective from this hypothesis to the new optimum.
+        """
+        return best_certificate(self.problem, *self.old, self.multipliers).certificate
 
     @property
     def coefficients(self) -> float:
@@ -160,7 +167,7 @@ class ChangeBound:
             return np.zeros(hypothesis.size), 0.0, 0.0
         parts, thetas = parts_of(problem.regularizers), self.multipliers.thetas
         scores, n = hypothesis.scores(*self.estimate), problem.divisor
-        error = self.certificate.slack + 8 * EPS * self.value
+        error = self.slack + 8 * EPS * self.value
 
         def slopes(delta: float) -> tuple[Multipliers, Floats]:
             at = Multipliers(multipliers_at(problem.blocks, scores + delta), thetas)
@@ -202,20 +209,24 @@ def bound(
     if problem.objective.constraints or not problem.is_convex:
         must = "bounds on a change need a convex problem without constraints"
         raise UnsupportedProblemError(must, repr(problem.objective), "Drop the constraints")
-    old = (coef, solution.intercept + solution.threshold)
-    first = best_certificate(problem, *old, at, np.inf)
-    known = [(old, first)]
+    old, old_gap = (coef, solution.intercept + solution.threshold), np.inf
+    known = []
     if tol is not None:
         new = problem.solve(tol=tol)
         certified = Certified(new.objective, new.certificate, new.multipliers)
         known.append(((new.coef, new.intercept), certified))
+    else:
+        with suppress(Degenerate):
+            pair, moved, old_gap = newton_step(solution).towards(problem, *old, at)
+            known.append((pair, best_certificate(problem, *pair, moved, np.inf)))
+    if not known or not known[0][1].certificate.gap <= old_gap:  # else the old bound is larger
+        known.append((old, best_certificate(problem, *old, at, np.inf)))
     estimate, best = min(known, key=lambda pair: pair[1].value.total)
     dual = max((one for _, one in known), key=lambda one: one.certificate.dual - one.certificate.slack)
     lower, slack = dual.certificate.dual, dual.certificate.slack
     slack += 0.0 if best is dual else best.certificate.slack  # that of the other hypothesis
     if dual.multipliers is None:
         raise Degenerate(f"the changed problem has no dual bound: {dual.certificate.reason}")
-    certificate = from_bounds(first.value.total, lower, first.certificate.scale, slack)
     mu, hypothesis, centre = square_weight(problem.regularizers), problem.hypothesis, estimate[0]
     gap = best.value.total - lower + slack
     radius = float(np.sqrt(2 * gap / mu)) if mu > 0 else np.inf
@@ -224,11 +235,11 @@ def bound(
         q = hypothesis.adjoint(c, balanced=problem.intercept) / (problem.divisor * mu)
         apart = hypothesis.squared_norm(centre - q)
         centre, radius = 0.5 * (centre + q), float(np.sqrt(max(gap / mu - 0.25 * apart, 0.0)))
-    found = estimate, dual.multipliers, best.value.total, gap, centre, radius
-    return ChangeBound(solution, problem, certificate, old, *found)
+    found = estimate, dual.multipliers, best.value.total, gap, slack, centre, radius
+    return ChangeBound(solution, problem, old, *found)
 
 
-def without(solution: Solution, rows: Any, tol: float | None = 1e-8) -> ChangeBound:
+def without(solution: Solution, rows: Any, tol: float | None = None) -> ChangeBound:
     """Bound the change if rows are deleted; `Solution.without` explains the parameters."""
     problem, at = _changeable(solution)
     out = np.zeros(problem.n, dtype=bool)
@@ -252,7 +263,7 @@ def without(solution: Solution, rows: Any, tol: float | None = 1e-8) -> ChangeBo
     return bound(solution, changed, solution.coef, at, tol)
 
 
-def reweighted(solution: Solution, sample_weight: Any, tol: float | None = 1e-8) -> ChangeBound:
+def reweighted(solution: Solution, sample_weight: Any, tol: float | None = None) -> ChangeBound:
     """Bound the change if the rows get other sample weights."""
     problem, at = _changeable(solution)
     weights = as_weights(sample_weight, problem.n, "sample_weight")
@@ -266,7 +277,7 @@ def with_rows(
     y: Any,
     viewpoint: Any = None,
     sample_weight: Any = None,
-    tol: float | None = 1e-8,
+    tol: float | None = None,
 ) -> ChangeBound:
     """Bound the change if rows are added; `Solution.with_rows` explains the parameters."""
     problem, at = _changeable(solution)

@@ -20,16 +20,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.linalg import null_space
 
 from nerm.atoms.regularizer import L1, Regularizer, SquaredL2
 from nerm.certify.conjugates import parts_of, square_weight
-from nerm.certify.multipliers import Multipliers, weighted_gram
+from nerm.certify.multipliers import Multipliers
 from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
 from nerm.model.blocks import EPS, scaled_weights, shares, term_weights
 from nerm.model.expressions import Risk
-from nerm.model.hypothesis import KernelHypothesis, far_offset
+from nerm.proofs.system import Coordinates, System, sides_apart
 from nerm.typing import Floats
 from nerm.validation import check_known
 
@@ -51,15 +49,10 @@ class Linearization:
     def __init__(
         self, problem: Problem, coef: Floats, intercept: float, at: Multipliers, width: float
     ) -> None:
-        hypothesis = problem.hypothesis
         self.problem, self.at, self.width = problem, at, width
-        self.scores = hypothesis.scores(coef, intercept)
-        if isinstance(hypothesis, KernelHypothesis):
-            self.X, self.recover = hypothesis.factor
-            self.w, self.offset = self.X.T @ coef, None
-        else:
-            self.X, self.w = hypothesis.features(balanced=problem.intercept), coef
-            self.offset = far_offset(hypothesis.X) if problem.intercept else np.zeros(len(coef))
+        self.scores = problem.hypothesis.scores(coef, intercept)
+        self.space = Coordinates(problem)
+        self.w = self.space.inside(coef)
         self.weights = scaled_weights(problem, at.thetas)
         self.active, self.weak = np.zeros(problem.n, dtype=bool), np.zeros(problem.n, dtype=bool)
         self.slopes = -at.rows.copy()
@@ -108,14 +101,12 @@ class Linearization:
         problem, blocks = self.problem, self.problem.blocks
         etas, weak = term_weights(problem), list[bool]()
         gradients, tied, loose = [], [], []
-        for k, j in enumerate(j for j, block in enumerate(blocks) if block.side > 0):
-            sides = [block.total(self.scores) / problem.divisor for block in blocks[j : j + 2]]
+        plus = [j for j, block in enumerate(blocks) if block.side > 0]
+        for j, theta, apart in zip(plus, self.at.thetas, sides_apart(problem, self.scores), strict=True):
             part = [blocks[i].weights * blocks[i].targets * self.slopes[i] for i in (j, j + 1)]
             difference = etas[j] * (part[0] - part[1])
             gradient = self.adjoint(np.where(self.active, 0.0, difference))
-            unit = float(blocks[j].weights.sum()) / problem.divisor
-            apart = abs(sides[0] - sides[1]) / max(*map(abs, sides), unit)
-            inside = float(min(self.at.thetas[k], 1 - self.at.thetas[k]))
+            inside = float(min(theta, 1 - theta))
             is_weak = max(inside, apart) <= self.width
             if etas[j] and inside > apart:
                 weak.append(is_weak)
@@ -123,7 +114,7 @@ class Linearization:
                 tied.append(difference / problem.divisor)
             elif etas[j] and is_weak:
                 loose.append(gradient)
-        self.G, self.loose = (np.array(one).reshape(-1, self.size) for one in (gradients, loose))
+        self.G, self.loose = (np.array(one).reshape(-1, self.space.size) for one in (gradients, loose))
         self.weak_ties = np.array(weak, dtype=bool)
         self.tied_gradients = np.array(tied).reshape(-1, problem.n)
 
@@ -149,70 +140,25 @@ class Linearization:
         ]
         return np.where(self.held, 0.0, sum((share * one for share, one in slopes), start=0.0 * self.w))
 
-    @property
-    def size(self) -> int:
-        """The number of unknowns in z."""
-        return int(self.X.shape[1]) + self.problem.intercept
-
     def adjoint(self, c: Floats) -> Floats:
         """Return (1/n) sum_i c_i F_i, (size,)."""
-        q = (self.X.T @ c).ravel()
-        return np.append(q, c.sum() if self.problem.intercept else np.zeros(0)) / self.problem.divisor
-
-    def rows(self, mask: Any) -> Floats:
-        """Return F of some rows, dense."""
-        some: Any = self.X[mask]
-        some = some.toarray() if sp.issparse(some) else some
-        return np.hstack([some, np.ones((len(some), int(self.problem.intercept)))])
+        return self.space.adjoint(c) / self.problem.divisor
 
     @cached_property
-    def _system(self) -> tuple[Floats, Floats, Floats, Floats]:
-        """The rows of A dz = s, divided by their norms; the norms; H; an orthonormal basis of A dz = 0."""
+    def system(self) -> System:
+        """The linearised conditions. A has the active rows, then those of w_j = 0 and of the ties."""
         if not np.isfinite(self.density).all():
             raise Degenerate("the curvature of a loss is infinite at a row")
-        d = self.X.shape[1]
-        H = weighted_gram(self.X, self.density, self.problem.intercept) / self.problem.divisor
-        H[:d, :d] += self.mu * np.eye(d)
-        A = np.vstack([self.rows(self.active), np.eye(self.size)[:d][self.held], self.G])
-        lengths = np.maximum(np.linalg.norm(A, axis=1), 1e-300)[:, None]
-        A = A / lengths
-        return A, lengths, H, null_space(A, rcond=1e-9) if len(A) else np.eye(self.size)
+        H, w = self.space.gram(self.density) / self.problem.divisor, np.arange(len(self.w))
+        H[w, w] += self.mu
+        held = np.eye(self.space.size)[w[self.held]]
+        return System(H, np.vstack([self.space.rows(self.active), held, self.G]))
 
     def solve(self, g: Floats, r: Floats, s: Any = 0.0) -> tuple[Floats, Floats, float]:
-        """Solve the linearised conditions for g, (size, k), r, (ties, k), and s, (active rows, k) or 0.
-
-        Returns
-        -------
-        dz, change, residual
-            `change` has the changes of the multipliers of the rows of A. The residual is that of the linear
-            system, relative to its right-hand side.
-
-        """
-        A, lengths, H, N = self._system
-        given = np.zeros((len(A), g.shape[1]))
-        given[: int(self.active.sum())], given[len(A) - len(r) :] = s, -r
-        given /= lengths
-        fixed = np.linalg.lstsq(A, given, rcond=1e-9)[0]
-        if np.abs(A @ fixed - given).max(initial=0.0) > 1e-7 * np.abs(given).max(initial=0.0):
-            raise Degenerate("the change moves a row away from its kink")
-        K, right = N.T @ H @ N, -N.T @ (g + H @ fixed)
-        scale = 1 / np.sqrt(np.maximum(np.abs(K).max(axis=1, initial=0.0), 1e-300))
-        scaled = scale[:, None] * K * scale
-        values = np.linalg.svd(scaled, compute_uv=False)
-        if len(K) and not values[-1] > 1e-12 * values[0]:
-            raise Degenerate("the optimality conditions do not determine the derivative")
-        found = scale[:, None] * np.linalg.solve(scaled, scale[:, None] * right)
-        residual = float(np.linalg.norm(K @ found - right) / max(float(np.linalg.norm(right)), 1e-300))
-        dz = fixed + N @ found
-        return dz, -np.linalg.lstsq(A.T, H @ dz + g, rcond=1e-9)[0] / lengths, residual
-
-    def hypothesis(self, dz: Floats) -> tuple[Floats, Floats]:
-        """Return the change of (coef, intercept) for a change dz, (size,) or (size, k)."""
-        d = self.X.shape[1]
-        level = dz[d] if self.problem.intercept else 0.0 * dz[0]
-        if self.offset is None:
-            return self.recover @ dz[:d], level
-        return dz[:d], level - self.offset @ dz[:d]
+        """Call `System.solve` for g, (size, k), r, (ties, k), and s, (active rows, k) or 0."""
+        given = np.zeros((len(self.system.A), g.shape[1]))
+        given[: int(self.active.sum())], given[len(given) - len(r) :] = s, -r
+        return self.system.solve(g, given)
 
     def moved_by_y(self) -> tuple[Floats, Floats]:
         """Return r and s for a change of each y_i by 1, (ties, n) and (active rows, n).
@@ -233,9 +179,9 @@ class Linearization:
 
         Outside of the system they are left if dz moves them, inside if their multiplier changes.
         """
-        weak, lengths = np.flatnonzero(self.weak & ~self.active), self._system[1]
-        axes = np.eye(self.size)[: len(self.w)][self.weak_coef & ~self.held]
-        moves = np.vstack([self.rows(weak), axes, self.loose])
+        weak, lengths = np.flatnonzero(self.weak & ~self.active), self.system.lengths
+        axes = np.eye(self.space.size)[: len(self.w)][self.weak_coef & ~self.held]
+        moves = np.vstack([self.space.rows(weak), axes, self.loose])
         moving = np.any(np.abs(moves @ dz) > 1e-7 * (np.abs(moves) @ np.abs(dz)), axis=1)
         inside = np.concatenate([self.weak[self.active], self.weak_coef[self.held], self.weak_ties])
         size = np.abs(lengths * change)
@@ -331,10 +277,10 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
         if parameter == "y":
             slope = -system.residual_density
             r, s = system.moved_by_y()
-        g = system.rows(slice(None)).T * np.where(system.active, 0.0, slope) / problem.divisor
+        g = system.space.rows(slice(None)).T * np.where(system.active, 0.0, slope) / problem.divisor
     dz, change, residual = system.solve(g, r, s)
     system.check(dz, change)
-    coef, intercept = system.hypothesis(dz)
+    coef, intercept = system.space.outside(dz)
     terms = own.copy()
     for factor, block, slopes in zip(shares(blocks, at.thetas), blocks, system.slopes, strict=True):
         if factor:
@@ -345,4 +291,4 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
     last = slice(None) if parameter in ("sample_weight", "y") else 0
     found = {"coef": coef, "intercept": intercept, "terms": terms, "change": dz}
     found = {name: np.asarray(one)[..., last] for name, one in found.items()}
-    return Sensitivity(parameter, residual=residual, features=system.X, **found)
+    return Sensitivity(parameter, residual=residual, features=system.space.X, **found)

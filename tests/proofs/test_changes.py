@@ -1,4 +1,4 @@
-"""Bounds on the change of a model against a second solve: never violated, and tight after a Newton step."""
+"""Bounds on the change of a model against a second solve: never violated, and tight after a Newton step or a solve."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def distance_of_truth(solution, lam):
     return np.sqrt(2 * max(certificate.gap + certificate.slack, 0.0) / lam)
 
 
-def check(seed, tol=1e-8):
+def check(seed, tol=None):
     """Return bound / truth of the change of the coefficients; assert that nothing is violated."""
     objective, X, y, v, out = case(seed)
     lam = objective.terms[1].weight
@@ -72,15 +72,26 @@ def test_deletion_bounds_hold(seed, tol):
 
 
 @pytest.mark.slow
-def test_deletion_bounds_hold_on_200_cases():
-    looseness = [check(seed) for seed in range(100, 300)]
-    assert np.median(looseness) <= 1.5
-    assert np.quantile(looseness, 0.9) <= 15
+@pytest.mark.parametrize(("tol", "median", "most"), [(None, 10, 200), (1e-8, 1.5, 15)])
+def test_deletion_bounds_hold_on_200_cases(tol, median, most):
+    looseness = [check(seed, tol) for seed in range(100, 300)]
+    assert np.median(looseness) <= median
+    assert np.quantile(looseness, 0.9) <= most
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_a_solve_makes_the_bound_tight(seed):
-    assert check(seed) <= min(check(seed, None), 15)
+def test_the_newton_step_tightens_the_bound_and_a_solve_more(monkeypatch):
+    step, solve = (np.array([check(seed, tol) for seed in range(16)]) for tol in (None, 1e-8))
+    assert np.median(step) <= 10
+    assert np.median(solve) <= 1.2
+    assert solve.max() <= 15
+
+    def fail(solution):
+        raise nerm.Degenerate("no step")
+
+    monkeypatch.setattr("nerm.proofs.changes.newton_step", fail)
+    plain = np.array([check(seed, None) for seed in range(16)])
+    assert (step <= 1.01 * plain).all()
+    assert np.median(step / plain) < 0.25
 
 
 @pytest.mark.parametrize("atom", ATOMS[:3])
@@ -95,8 +106,9 @@ def test_update_solves_the_changed_problem(atom):
     assert updated.objective.total == pytest.approx(truth.objective.total, rel=1e-8)
 
 
+@pytest.mark.parametrize(("tol", "width"), [(None, 0.2), (1e-8, 0.1)])
 @pytest.mark.parametrize("kernel", [None, "rbf"])
-def test_added_rows_and_other_weights(kernel):
+def test_added_rows_and_other_weights(kernel, tol, width):
     X, y, v, _ = rows(8, 120)
     words, groups = np.where(y > 0, "yes", "no"), np.where(v > 0, "b", "a")
     logistic = nerm.Logistic()
@@ -104,15 +116,15 @@ def test_added_rows_and_other_weights(kernel):
     if kernel == "rbf":
         kernel = nerm.kernels.RBF(gamma=0.3)
     old = objective.on(X[:110], words[:110], viewpoint=groups[:110], kernel=kernel).solve(tol=1e-8)
-    bound = old.with_rows(X[110:], words[110:], groups[110:])
+    bound = old.with_rows(X[110:], words[110:], groups[110:], tol=tol)
     truth = objective.on(X, words, viewpoint=groups, kernel=kernel).solve(tol=1e-11)
     low, high = bound.scores(X)
     f = truth.decision_function(X)
     assert (low - 1e-4 <= f).all()
     assert (f <= high + 1e-4).all()
-    assert np.abs(high - low).max() < 0.1
+    assert np.abs(high - low).max() < width
     weights = np.where(v > 0, 1.1, 1.0)
-    bound = truth.reweighted(weights)
+    bound = truth.reweighted(weights, tol=tol)
     other = objective.on(X, words, viewpoint=groups, kernel=kernel, sample_weight=weights).solve(tol=1e-11)
     low, high = bound.scores(X)
     f = other.decision_function(X)

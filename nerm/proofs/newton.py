@@ -1,0 +1,105 @@
+"""One Newton step from a solution towards the optimum of a changed problem.
+
+With the hypothesis z = (w, b), its scores f, and the multipliers u of the unchanged solution, let g be the
+gradient of the changed objective at z with the multipliers u as slopes, and r the values eta (C+ - C-) of the
+two-sided terms with theta in (0, 1). The step solves::
+
+    H dz + G dtheta = -g,    G' dz = -r
+
+H is that of the unchanged problem, so it is computed once per solution. It has the mean curvature of
+every block between f - h and f + h, which is positive also near kinks. Here h = sqrt(size / n) is about how
+much scores change if the rows are drawn again. The multipliers change along the same secants:
+u + (u(f + h) - u(f - h)) / 2h * df. `nerm.certify` makes them feasible and certifies z + dz with them, so the
+step can only make a bound loose, never wrong.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from nerm.certify.conjugates import MOST_OPERATIONS, parts_of, square_weight
+from nerm.certify.multipliers import Multipliers, multipliers_at
+from nerm.certify.solution import Solution
+from nerm.errors import Degenerate
+from nerm.model.blocks import term_weights, weighted_duals
+from nerm.model.hypothesis import KernelHypothesis
+from nerm.model.problem import Problem
+from nerm.proofs.system import Coordinates, System, sides_apart
+from nerm.typing import Floats
+
+
+class NewtonStep:
+    """The Newton system at a solution; `towards` applies it to a changed problem."""
+
+    def __init__(self, problem: Problem, coef: Floats, intercept: float, at: Multipliers) -> None:
+        self.space, self.mu = Coordinates(problem), square_weight(problem.regularizers)
+        h = float(np.sqrt(self.space.size / problem.n))
+        scores = problem.hypothesis.scores(coef, intercept)
+        down, up = (multipliers_at(problem.blocks, scores + way * h) for way in (-1, 1))
+        self.rates = (up - down) / (2 * h)
+        density = -weighted_duals(problem, self.rates, at.thetas)
+        self.H, w = self.space.gram(density) / problem.divisor, np.arange(self.space.X.shape[1])
+        self.H[w, w] += self.mu
+        plus = np.flatnonzero([block.side > 0 for block in problem.blocks])
+        inside = np.minimum(at.thetas, 1 - at.thetas)  # theta in (0, 1), and C+ = C- up to the accuracy
+        self.tied = (term_weights(problem)[plus] > 0) & (inside > sides_apart(problem, scores))
+        self.plus = plus[self.tied]
+
+    def towards(
+        self, problem: Problem, coef: Floats, intercept: float, at: Multipliers
+    ) -> tuple[tuple[Floats, float], Multipliers, float]:
+        """Return a hypothesis and multipliers for a changed problem, from the unchanged ones.
+
+        The problem may have added rows behind the others. The third result is about the gap of the
+        unchanged ones, without the part of the intercept and of terms with C+ = C-.
+        """
+        hypothesis, space, old = problem.hypothesis, self.space, self.rates.shape[1]
+        scores = hypothesis.scores(coef, intercept)
+
+        def gradient(coef: Floats, c: Floats) -> Floats:
+            """Return the gradient of (mu/2) ||w||^2 - (1/n) sum_i c_i f_i at z, (size,)."""
+            c = c / problem.divisor
+            w = self.mu * coef - hypothesis.adjoint(c)
+            if space.recover is None:
+                w = w + space.offset * c.sum()
+            else:
+                w = space.recover.T @ hypothesis.scores(w)[:old]
+            return np.append(w, -c.sum() if problem.intercept else np.zeros(0))
+
+        g = gradient(coef, weighted_duals(problem, at.rows, at.thetas))[:, None]
+        G, r = np.zeros((len(self.plus), space.size)), np.zeros((len(self.plus), 1))
+        for k, j in enumerate(self.plus):
+            plus, minus = problem.blocks[j : j + 2]
+            c = plus.weights * plus.targets * at.rows[j] - minus.weights * minus.targets * at.rows[j + 1]
+            G[k] = gradient(np.zeros(len(coef)), c)
+            r[k] = (plus.total(scores) - minus.total(scores)) / problem.divisor
+        etas = term_weights(problem)[self.plus, None]
+        dz, change, _ = System(self.H, etas * G).solve(g, -etas * r)
+        moved, level = self.space.outside(dz[:, 0])
+        moved = np.append(moved, np.zeros(len(coef) - len(moved)))
+        thetas, rows = at.thetas.copy(), at.rows.copy()
+        thetas[self.tied] = np.clip(thetas[self.tied] + change[:, 0], 0.0, 1.0)
+        rows[:, :old] += self.rates * hypothesis.scores(moved, float(level))[:old]
+        old_gap = float(np.sum(g[: space.X.shape[1]] ** 2)) / (2 * self.mu)
+        return (coef + moved, intercept + float(level)), Multipliers(rows, thetas), old_gap
+
+
+_KNOWN: WeakKeyDictionary[Solution, NewtonStep] = WeakKeyDictionary()
+
+
+def newton_step(solution: Solution) -> NewtonStep:
+    """Return the Newton step at a solution, computed once.
+
+    Raise `Degenerate` if the regularizer is not the squared l2 norm alone, or if the system is too large.
+    """
+    if solution not in _KNOWN:
+        problem, at = solution.problem, solution.multipliers
+        hypothesis, parts = problem.hypothesis, parts_of(problem.regularizers)
+        kept = not isinstance(hypothesis, KernelHypothesis) or hypothesis.keeps_gram
+        small = kept and problem.n * hypothesis.size**2 <= MOST_OPERATIONS
+        if at is None or not small or len(parts) != 1 or not square_weight(parts):
+            raise Degenerate("no Newton step: the problem is too large, or its regularizer has no curvature")
+        _KNOWN[solution] = NewtonStep(problem, solution.coef, solution.intercept + solution.threshold, at)
+    return _KNOWN[solution]
