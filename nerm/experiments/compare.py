@@ -365,9 +365,8 @@ def summarize(table: Any, shift: float = 0.01) -> Any:
     )
     found["mean_seconds"] = np.exp(found["mean_seconds"]) - shift
     found["times_best"] = np.exp(found["times_best"])
-    return found.sort_values(
-        ["tol", "solved", "mean_seconds"], ascending=[False, False, True], ignore_index=True
-    )
+    order = ["tol", "solved", "mean_seconds"]
+    return found.sort_values(order, ascending=[False, False, True], ignore_index=True)
 
 
 def labelled(table: Any) -> Any:

@@ -80,13 +80,15 @@ class Training:
         """Return the measures on the training rows, from the scores of these rows and any others."""
         return measures(self.fold.y, scores[: len(self.fold.y)], self.fold.viewpoint, randomised)
 
-    def signed(self, found: dict[str, float]) -> float:
+    def signed(self, scores: Floats) -> float:
         """Return the measure with a sign: positive if predictions follow v."""
-        if self.measure == "calders_verwer_score":
-            return found[self.measure]
-        favoured = np.mean(self.fold.viewpoint > 0)
-        minus, plus = (2 * found[f"positive_rate_{side}"] - 1 for side in ("minus", "plus"))
-        return float(favoured * plus - (1 - favoured) * minus)
+        y, metric = self.fold.y, nerm.metrics.METRICS[self.measure]
+        return metric.parts(y, scores[: len(y)], self.fold.viewpoint, np.ones(len(y)))[0]
+
+    @cached_property
+    def plain_sign(self) -> float:
+        """The sign of the measure of plain logistic regression."""
+        return float(np.sign(self.signed(self.plain.decision_function(self.fold.X))))
 
     def bisected(self, limit: float, fit: Callable[[float], Fit], low: float, high: float) -> Iterator[Fit]:
         """Yield the fits of a bisection for the weight at which the measure equals the limit.
@@ -94,14 +96,13 @@ class Training:
         ``fit(weight)`` returns a fit. At `low` it is nearly the plain model; at `high` it is more neutral
         than any limit requires.
         """
-        toward = np.sign(self.signed(self.plain_measures))
         yield from (fit(high), fit(low))
         for _ in range(9):
             middle = (low + high) / 2
             found = fit(middle)
             yield found
             assert found.scores is not None, found.reason
-            above = toward * self.signed(self.measures(found.scores)) > limit
+            above = self.plain_sign * self.signed(found.scores) > limit
             low, high = (middle, high) if above else (low, middle)
 
 
@@ -129,7 +130,7 @@ def searchfair(training: Training) -> Find:
     of hinge(-v f), a one-sided neutrality term. The sign of the parity without neutrality decides which side
     is penalised. SearchFair searches for the weight with parity 0; here parity must equal the limit.
     """
-    side = "agreement" if training.signed(training.plain_measures) > 0 else "disagreement"
+    side = "agreement" if training.plain_sign > 0 else "disagreement"
     problem = training.problem(nerm.Neutrality(nerm.Hinge(), weights=MEASURES[training.measure], side=side))
     fit = cache(lambda eta: Fit.of(problem.with_neutrality(eta).solve(), training.fold.X_test))
     return lambda limit: training.bisected(limit, fit, 0.0, 2.0)
@@ -162,6 +163,12 @@ def reduction(training: Training, limit: float) -> Any:
     favoured = float(np.mean(training.fold.viewpoint > 0))
     eps = max(favoured, 1 - favoured) * limit
     return nerm.baselines.FairlearnReduction(plain_lr(training.lam), eps=eps)
+
+
+def unprocessed(training: Training, limit: float) -> Any:
+    """Return the thresholds per group, for a limit, on the scores of neutral logistic regression."""
+    neutral = nerm.baselines.EtaNeutralLogisticRegression(0.0, training.lam)
+    return nerm.baselines.Unprocessed(neutral, limit, training.measure)
 
 
 def head(training: Training, limit: float) -> Any:
@@ -241,11 +248,6 @@ def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **
 _SEES: dict[str, Any] = {"sees_group": True, "level": "asked"}
 cut = one(lambda t, limit: nerm.baselines.GroupThresholds(t.plain, limit, t.measure))
 cut_trees = one(lambda t, limit: nerm.baselines.GroupThresholds(t.boosted, limit, t.measure))
-unprocessed = one(
-    lambda t, limit: nerm.baselines.Unprocessed(
-        nerm.baselines.EtaNeutralLogisticRegression(0.0, t.lam), limit, t.measure
-    )
-)
 drawn = one(lambda t, limit: nerm.baselines.FairlearnThresholds(plain_lr(t.lam), limit))
 _METHODS = [
     _asked("nerm", "nerm at a limit", neutralized, level="asked"),
@@ -256,7 +258,7 @@ _METHODS = [
     _asked("thresholds", "group thresholds", cut, **_SEES),
     _asked("head", "neutral head on boosted trees", one(head), level="asked"),
     _asked("boosted-thresholds", "boosted trees, group thresholds", cut_trees, **_SEES),
-    _asked("unprocessed", "unprocessed η-LR", unprocessed, **_SEES),
+    _asked("unprocessed", "unprocessed η-LR", one(unprocessed), **_SEES),
     _asked("fairlearn-thresholds", "ThresholdOptimizer", drawn, **_SEES, randomised=True),
     _asked("pr", "PR", partial(over_grid, METHODS["pr"]), sees_group=True),
     *(METHODS[name] for name in ("cv2nb", "lr", "svm")),

@@ -193,35 +193,24 @@ def _results(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
 
     If a worker process dies, the job is run again alone; it has failed if its worker dies again.
     """
-    from joblib import effective_n_jobs
+    from joblib import Parallel, delayed, effective_n_jobs
 
-    pending = list(jobs)
+    pending, alone = list(jobs), 0  # `alone` is the number of next jobs that each run alone
     while pending:
+        # Few jobs are dispatched in advance, so that few are lost if a worker dies.
+        pool = Parallel(n_jobs, batch_size=1, pre_dispatch="n_jobs", return_as="generator")
         try:
-            for rows in _parallel(pending, n_jobs):
+            for rows in pool([delayed(Job.rows)(job) for job in pending[: 1 if alone else None]]):
                 pending.pop(0)
                 yield rows
-        except Exception:
+        except Exception as error:
             # If a worker dies, the whole pool ends, and joblib does not say which job was the cause. It is
-            # one of the first pending jobs. Run each of these alone; it has failed if its worker dies again.
-            for job in pending[: effective_n_jobs(n_jobs)]:
-                pending.pop(0)
-                try:
-                    yield from _parallel([job], n_jobs)
-                except Exception as error:
-                    yield job.failed(reason_of(error))
-
-
-def _parallel(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
-    """Yield the rows of each job, in order.
-
-    Few jobs are dispatched in advance, so that few are lost if a worker dies.
-    """
-    from joblib import Parallel, delayed
-
-    pool = Parallel(n_jobs, batch_size=1, pre_dispatch="n_jobs", return_as="generator")
-    found: Iterator[list[Row]] = pool([delayed(Job.rows)(job) for job in jobs])
-    return found
+            # one of the first pending jobs.
+            if alone:
+                yield pending.pop(0).failed(reason_of(error))
+            else:
+                alone = effective_n_jobs(n_jobs) + 1
+        alone = max(alone - 1, 0)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:

@@ -444,8 +444,7 @@ def eta_path(
     >>> [ax.get_ylabel() for ax in eta_path(path)]
     ['term, unweighted', 'side of the neutrality term', 'θ, weight of $C^+$']
     """
-    etas = _etas(solutions)
-    reports = []
+    etas, reports = _etas(solutions), []
     if any(part is not None for part in (X, y, viewpoint)):
         reports = [nerm.metrics.report(y, solution.decision_function(X), viewpoint) for solution in solutions]
     axes = grid(axes, 4 if reports else 3, 2 if reports else 3, (4.0, 3.0))
@@ -457,16 +456,13 @@ def eta_path(
     neutrality = [each[first] for each in terms]
     sides = [("$C^+$", [t.plus for t in neutrality]), ("$C^-$", [t.minus for t in neutrality])]
     _curves(axes[1], etas, sides, "side of the neutrality term")
-    # At eta = 0 every theta is optimal, so none is shown.
-    theta = [
-        np.nan if s.multipliers is None or eta == 0 else float(s.multipliers.thetas[0])
-        for s, eta in zip(solutions, etas, strict=True)
-    ]
-    _curves(axes[2], etas, [("θ", theta)], "θ, weight of $C^+$")
+    thetas = [np.nan if s.multipliers is None else float(s.multipliers.thetas[0]) for s in solutions]
+    shown = np.where(etas == 0, np.nan, thetas)  # at eta = 0 every theta is optimal
+    _curves(axes[2], etas, [("θ", shown)], "θ, weight of $C^+$")
     axes[2].set(ylim=(-0.05, 1.05), xlim=axes[1].get_xlim())
     if reports:
-        shown = ("accuracy", "auc", "neutrality_risk", "calders_verwer_score")
-        _curves(axes[3], etas, [(AXIS[name], [abs(r[name]) for r in reports]) for name in shown], "measure")
+        names = ("accuracy", "auc", "neutrality_risk", "calders_verwer_score")
+        _curves(axes[3], etas, [(AXIS[name], [abs(r[name]) for r in reports]) for name in names], "measure")
         axes[3].set_ylim(-0.02, 1.02)
     return axes
 
