@@ -1,4 +1,7 @@
-"""Output of all commands: results on standard output, notes on standard error, errors in one sentence."""
+"""Output of all commands: results on standard output, notes on standard error, errors in one sentence.
+
+Results are tables and sentences for readers, or JSON for programs.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ import os
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -195,6 +198,28 @@ class Console:
             self.note(f"not certified: {', '.join(bad)}")
         return NOT_CERTIFIED if bad else COLLAPSED if collapsed else 0
 
+    def study(self, study: nerm.report.Study, command: str, files: Mapping[str, str | None]) -> int:
+        """Write the figure and the report of a study, print its results, and return the exit code.
+
+        Parameters
+        ----------
+        study
+            The study.
+        command
+            The command that the report names as its source.
+        files
+            Paths by kind of file; "figure" and "report" are written here, unless they are None.
+        """
+        if files["figure"] is not None:
+            write_text(files["figure"], nerm.report.figure_svg(study))
+        if files["report"] is not None:
+            write_text(files["report"], nerm.report.render_page(study, command))
+        again = None if study.recommended is None else f"This model again: {study.recommended.command}"
+        legend = nerm.report.render("legend.txt.j2", study=study, compared=_compared(study.task))
+        shown = study.warning(), _front_table(study), legend, "", nerm.report.sentence(study), again
+        self.result(_study_json(study), *shown, files=files)
+        return self.code(study.points, collapsed=study.recommended is None)
+
 
 def make_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> Any:
     """Return a rich table whose first `left` columns are words and the others numbers."""
@@ -239,3 +264,164 @@ def write_text(path: str, text: str) -> None:
     """Write a text file; a failure leaves no partial file."""
     with write_atomically(path, "w", encoding="utf-8", newline="") as stream:
         stream.write(text)
+
+
+def _groups_json(point: nerm.report.Point) -> dict[str, Any]:
+    groups = [
+        {"name": g.name, "rows": g.rows, **g.rates, "intervals": g.intervals, "few": g.few}
+        for g in point.groups
+    ]
+    return {"groups": groups, "differences": [asdict(difference) for difference in point.differences]}
+
+
+def measured(point: nerm.report.Point, rows: str) -> tuple[dict[str, Any], list[Any]]:
+    """Return a point's measures, its rates by group and differences, as plain data and as tables.
+
+    Parameters
+    ----------
+    point
+        The scores with their measures.
+    rows
+        Description of the rows, for the title.
+    """
+    task, display = point.task, point.display
+    lines = []
+    for name, words in display.measures.items():
+        words += f" (one decision for all: {point.of_one_decision:.4f})" if name == "accuracy" else ""
+        value = point.undefined.get(name) or display.text(point.measures[name], digits=4)
+        lines.append([words, value, _interval(display, point.intervals.get(name))])
+    title = f"{task.asked} by {task.viewpoint.column}: {rows}; {_compared(task)}"
+    tables = [make_table(title, ["measure", "value", "95 % interval"], lines)]
+    lines = []
+    for g in point.groups:
+        rates = [f"{display.text(r)}\n{_interval(display, g.intervals[n], 2)}" for n, r in g.rates.items()]
+        lines.append([g.name, f"{g.rows:,}" + _few(g.few), *rates])
+    title = f"{display.averages} by group, with 95 % intervals"
+    tables.append(make_table(title, ["group", "rows", *display.heads(task)], lines))
+    if len(point.differences) > 1:
+        lines = []
+        for d in point.differences:
+            value = display.text(d.value, display.difference) + _few(d.few)
+            lines.append([d.one, d.other, value, _interval(display, d.interval)])
+        title = f"Differences in {display.compared}; the last is the largest between two groups"
+        tables.append(make_table(title, ["", "against", "difference", "95 % interval"], lines, left=2))
+    if any(g.few for g in point.groups):
+        doubts = {d.few for d in point.differences}
+        worst = "; so may the measures above" if doubts == {True} else ""
+        worst = "; the measures above leave such groups out" if len(doubts) > 1 else worst
+        tables.append(f"(few): below {nerm.tables.roles.FEW_ROWS} rows, so it may be chance{worst}.")
+    plain = {"target": asdict(task.target), "viewpoint": asdict(task.viewpoint), "measures": point.measures}
+    plain |= {"intervals": point.intervals, "undefined": point.undefined, **_groups_json(point)}
+    return plain, tables
+
+
+def impact_table(ratios: Sequence[Mapping[str, Any]]) -> Any:
+    """Return the table of selection rates and impact ratios, as New York's Local Law 144 has it."""
+    lines = []
+    for r in ratios:
+        shares = [f"{r[name]:.3f}" for name in ("rate", "impact_ratio")]
+        lines.append([r["name"], f"{r['rows']:,}{_few(r['few'])}", f"{r['selected']:,}", *shares])
+    title = "Impact ratios: the positive rate by the highest one"
+    if not any(r["few"] and r["impact_ratio"] == 1 for r in ratios):
+        title += "; groups of few rows are no reference"
+    return make_table(title, ["group", "rows", "decided so", "rate", "impact ratio"], lines)
+
+
+def _few(is_few: bool) -> str:
+    """Return the mark of groups with few rows."""
+    return " (few)" if is_few else ""
+
+
+def _compared(task: nerm.tables.TableTask) -> str:
+    """Return which group has v = +1, in words."""
+    if len(task.terms) == 1:
+        return f"v = +1 is {task.viewpoint.group(1)}"
+    return "each group is v = +1 once, and the least neutral value is shown"
+
+
+def _interval(display: nerm.report.Display, ends: tuple[float, float] | None, digits: int = 3) -> str:
+    """Format an interval for a table; "" if there is none."""
+    return "" if ends is None else " … ".join(display.text(end, digits=digits) for end in ends)
+
+
+def stated(statements: Iterable[nerm.bounds.Statement], delta: float) -> tuple[list[Any], list[Any]]:
+    """Return bounds as plain data, and as a table and one line about those without content.
+
+    Parameters
+    ----------
+    statements
+        The bounds.
+    delta
+        Probability with which each may fail.
+    """
+    every = list(statements)
+    names = ("quantity", "source", "on_sample", "bound", "vacuous", "holds")
+    plain = [{**{name: getattr(s, name) for name in names}, "note": s.remark} for s in every]
+    filled, empty = nerm.report.page.with_content(every)
+    fixed = nerm.report.fixed
+    rows = [[s.quantity, s.source, s.remark, fixed(s.on_sample, 4), fixed(s.bound, 4)] for s in filled]
+    title = f"Bounds, each with probability {1 - delta:g}"
+    table = make_table(title, ["quantity", "by", "note", "on these rows", "bound"], rows, left=3)
+    return plain, [table if rows else None, empty]
+
+
+def _front_table(study: nerm.report.Study) -> Any:
+    """Return the trade-off table, one row per model; recommended and collapsed models are marked."""
+    aim, display, rows = study.settings.aim, study.display, list[list[str]]()
+    columns = [*display.columns, *({aim.name} - display.columns.keys())]
+    heads = [display.columns.get(name, aim.words) for name in columns]
+    heads = [head.removesuffix(f" in {display.compared}") for head in heads]  # short: explained below
+    at = len(display.columns)
+    for p in (*study.points, *study.others):
+        mark = "→" if p is study.recommended else "×" if p.collapse and p.model else ""
+        cells = [display.text(p.measures[name]) for name in columns]
+        cells.insert(at, _interval(display, p.intervals.get(display.difference), 2))
+        rows.append([f"{mark:1} {p.label}", *cells, p.certified.replace("stationary", "local")])
+    heads.insert(at, "95 % interval")
+    title = f"{study.task.asked}, neutral to {study.task.viewpoint.column}"
+    return make_table(title, ["  model", *heads, "gap"], rows)
+
+
+def _study_json(study: nerm.report.Study) -> dict[str, Any]:
+    """Return a study as plain data."""
+    best = study.recommended
+    return {
+        "rows": len(study.task),
+        "target": asdict(study.task.target),
+        "viewpoint": asdict(study.task.viewpoint),
+        "recipe": study.recipe.summary(),
+        "objective": study.formula,
+        "settings": asdict(study.settings),
+        "lam_form": "mean",
+        "measured": study.how_measured,
+        "aim": study.settings.aim.name,
+        "chosen": None if best is None else best.label,
+        "command": None if best is None else best.command,
+        "warning": study.warning(),
+        "sentence": nerm.report.sentence(study),
+        "points": [point_json(study, point) for point in study.points],
+        "others": [{"method": o.label, **o.measures, "intervals": o.intervals} for o in study.others],
+        "notes": list(study.notes),
+        "seconds": study.seconds,
+    }
+
+
+def point_json(study: nerm.report.Study, p: nerm.report.Point) -> dict[str, Any]:
+    """Return one point of a study as plain data; fields of the model are None if it has no model."""
+    model, solution = p.model, None if p.model is None else p.model.solution
+    return {
+        "label": p.label,
+        "limit": model and model.level.limit,
+        "eta": model and model.eta,
+        **p.measures,
+        "intervals": p.intervals,
+        "collapse": p.collapse,
+        "training": p.training,
+        "certified_gap": solution and solution.certificate.relative_gap,
+        "status": solution and solution.status.value,
+        "solver": solution and solution.stats.solver,
+        **_groups_json(p),
+        "per_1000": p.decisions,
+        "bounds": stated(study.statements(p), study.settings.delta)[0],
+        "command": p.command or None,
+    }

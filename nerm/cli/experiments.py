@@ -8,7 +8,7 @@ import click
 
 import nerm
 from nerm.cli.console import Console, check_places, make_table
-from nerm.cli.options import all_of, command, common, numbers_option, option, seed_option
+from nerm.cli.options import all_of, command, common, given_options, numbers_option, option, seed_option
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
 
@@ -70,21 +70,15 @@ def solvers(
         shown = summary.to_string(index=False, float_format="{:.3g}".format), _counted(counts)
         console.result(plain, *shown, files={"results": results, "figure": figure})
         return
-    for name, given in (("--quick", quick), ("--results", results), ("--figure", figure)):
-        if given:
-            raise click.UsageError(f"{name} belongs to --compare.")
-    rows = [
-        {
-            "name": s.name,
-            "package": s.package,
-            "installed": s.installed(),
-            "version": s.version() if s.installed() else "",
-            "takes": s.requirements(),
-        }
-        for s in nerm.solvers.known().values()
-    ]
-    rows.sort(key=lambda row: (not row["installed"], str(row["name"])))
-    cells = [[str(r["name"]), str(r["version"] or "not installed"), str(r["takes"])] for r in rows]
+    for name in ("quick", "results", "figure"):
+        if name in given_options():
+            raise click.UsageError(f"--{name} belongs to --compare.")
+    rows, cells = list[dict[str, Any]](), list[list[str]]()
+    for solver in sorted(nerm.solvers.known().values(), key=lambda s: (not s.installed(), s.name)):
+        version, takes = solver.version() if solver.installed() else "", solver.requirements()
+        rows.append({"name": solver.name, "package": solver.package, "installed": solver.installed()})
+        rows[-1] |= {"version": version, "takes": takes}
+        cells.append([solver.name, version or "not installed", takes])
     title = "Solvers (every answer is certified by nerm itself)"
     console.result({"solvers": rows}, make_table(title, ["name", "version", "takes"], cells, left=3))
 

@@ -14,8 +14,7 @@ import click
 
 import nerm.report
 from nerm.cli import options as shared
-from nerm.cli import rendering
-from nerm.cli.console import NOT_NEUTRAL, Console, check_places, in_words, write_text
+from nerm.cli.console import NOT_NEUTRAL, Console, check_places, in_words, measured, stated, write_text
 from nerm.cli.options import all_of, command, common, numbers_option, option
 from nerm.defaults import COMMAND_LINE, ETAS, LIMITS
 from nerm.errors import InvalidInputError, NermError, NotNeutralError
@@ -31,9 +30,7 @@ table_argument = click.argument("data", metavar="DATA.csv")
 @shared.trust_option
 @option("bounds", "Show bounds for new rows.", is_flag=True)
 @all_of(shared.report_option, shared.task_option, shared.study_options)
-def fit(
-    console: Console, data: str, out: str | None, bounds: bool, report: str | None, **options: Any
-) -> int:
+def fit(console: Console, data: str, out: str | None, report: str | None, **options: Any) -> int:
     """Fit a neutral classifier to a table.
 
     Searches the most accurate model whose measure is within --limit: by default, positive rates that differ
@@ -70,15 +67,15 @@ def fit(
         _save(study, out)
     if report is not None:
         write_text(report, nerm.report.render_page(study, point.command))
-    found |= {**rendering.measured_json(point), "task_notes": list(study.task.notes), "bounds": []}
+    plain, tables = measured(point, study.how_measured)
+    found |= {**plain, "task_notes": list(study.task.notes), "bounds": []}
     solved = f"{found['status']} by {found['solver']} in {found['seconds']:.2f} s on {found['rows']:,} rows"
     facts = f"{found['objective']}\n{solved}; {found['certified']}\n{found['recipe']}"
-    shown = [found["warning"], facts, found["said"], *rendering.measured_tables(point, study.how_measured)]
-    if bounds:
+    shown = [found["warning"], facts, found["said"], *tables]
+    if options["bounds"]:
         try:
-            statements = _statements(study)
-            found["bounds"] = rendering.statements_json(statements)
-            shown += rendering.statements_shown(statements, study.settings.delta)
+            found["bounds"], bounds = stated(_statements(study), study.settings.delta)
+            shown += bounds
         except NermError as error:  # the fit stands without bounds
             found["no_bounds"] = str(error)
             shown.append(f"No bounds: {error}")
@@ -100,11 +97,10 @@ def bound(console: Console, data: str, **options: Any) -> int:
       nerm bound census.csv --target income --viewpoint sex --eta 5 --weights uniform --class-weight none
     """
     study = _study(console, data, options)
-    found, statements, delta = _fit_json(study), _statements(study), study.settings.delta
+    found, delta = _fit_json(study), study.settings.delta
     names = ("asked", "objective", "rows", "status", "relative_gap", "eta", "lam", "lam_form", "warning")
     plain = {**{name: found[name] for name in names}, "delta": delta}
-    plain["bounds"] = rendering.statements_json(statements)
-    shown = rendering.statements_shown(statements, delta)
+    plain["bounds"], shown = stated(_statements(study), delta)
     console.result(plain, found["warning"], found["objective"], *shown)
     return console.code(study.points, collapsed=found["warning"] is not None)
 
@@ -121,15 +117,7 @@ def bound(console: Console, data: str, **options: Any) -> int:
 @option("proof", "Add bounds that are proved for every model of this kind.", is_flag=True)
 @option("compare-features", "Compare linear, splines and trees at the recommended limit.", is_flag=True)
 @all_of(shared.report_option, shared.task_option, shared.study_options)
-def tradeoff(
-    console: Console,
-    data: str,
-    figure: str | None,
-    save: str | None,
-    proof: bool,
-    report: str | None,
-    **options: Any,
-) -> int:
+def tradeoff(console: Console, data: str, report: str | None, **options: Any) -> int:
     """Show the trade-off between quality and neutrality.
 
     Fits one model per limit, measures each on rows that it has not seen, and recommends the tightest limit
@@ -145,6 +133,7 @@ def tradeoff(
       nerm tradeoff census.csv --target income --viewpoint sex --etas 0,0.1,1,10 --figure front.svg
       nerm tradeoff census.csv --target income --viewpoint sex --compare-features
     """
+    figure, save = options["figure"], options["save"]
     check_places({"the data": data}, {"--figure": figure, "--save": save, "--report": report})
     if figure is not None and not figure.endswith(".svg"):
         raise click.UsageError(f"--figure must end in .svg, not {figure!r}.")
@@ -155,7 +144,7 @@ def tradeoff(
     with console.progress("Trade-off") as progress:
         more: dict[str, Any] = {"progress": progress, "command": fit_command(data)}
         study = nerm.report.study.run_study(task, settings, every_method=options["methods"] == "all", **more)
-        if proof:
+        if options["proof"]:
             progress("solving for the proof")
             study = replace(study, notes=(*study.notes, nerm.report.proof(study)))
         if options["compare_features"]:
@@ -165,7 +154,7 @@ def tradeoff(
     if saved is not None:
         _save(study, saved)
     files = {"figure": figure, "report": report, "model": saved}
-    code = rendering.show_study(console, study, f"nerm tradeoff {data} …", files)
+    code = console.study(study, f"nerm tradeoff {data} …", files)
     if save == saved:
         return code
     do = "allow larger --limits or a larger --budget, or add columns that predict the target"
@@ -185,11 +174,9 @@ def _features_compared(study: nerm.report.Study, progress: Callable[[str], None]
             yield f"--features {features}: {level.label} is not reached"
             continue
         now = found.points[found.chosen].measures
-        reached = f"{aim.words} {now[aim.name]:+.4f} on {found.how_measured}"
-        yield (
-            f"--features {features}, {level.label}: accuracy {now['accuracy']:.4f}, AUC {now['auc']:.4f}, "
-            f"{reached}; {found.seconds:.1f} s"
-        )
+        quality = f"accuracy {now['accuracy']:.4f}, AUC {now['auc']:.4f}"
+        reached = f"{aim.words} {now[aim.name]:+.4f} on {found.how_measured}; {found.seconds:.1f} s"
+        yield f"--features {features}, {level.label}: {quality}, {reached}"
 
 
 @command
@@ -217,7 +204,7 @@ def demo(console: Console, folder: str, seed: int) -> int:
     with console.progress("Fitting") as progress:
         study = nerm.report.study.run_study(task, settings, progress=progress, command=again)
     write_text(files["table"], text)
-    return rendering.show_study(console, study, f"nerm demo --seed {seed}", files)
+    return console.study(study, f"nerm demo --seed {seed}", files)
 
 
 def fit_command(data: str) -> str:
@@ -228,14 +215,10 @@ def fit_command(data: str) -> str:
     data
         Path of the table.
     """
-    ctx = click.get_current_context()
-    words = ["nerm", "fit", data]
+    words, given = ["nerm", "fit", data], shared.given_options()
     other = {"data", "as_json", "quiet", "out", "report", "bounds", "test", "delta", "limit", "eta"}
-    for parameter in fit.params:
-        name = str(parameter.name)
-        if name in other or ctx.get_parameter_source(name) in (None, click.core.ParameterSource.DEFAULT):
-            continue
-        value = ctx.params[name]
+    for parameter in [p for p in fit.params if p.name in given and p.name not in other]:
+        value = given[str(parameter.name)]
         for each in value if isinstance(value, tuple) else (value,):
             words += parameter.opts[:1] if each is True else [parameter.opts[0], str(each)]
     return shlex.join(words)
@@ -311,7 +294,7 @@ def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
     beyond = abs(value - aim.best) > aim.allowance(limit) + 1e-9 * (1 + limit)
     name = model.surrogate and nerm.estimators.design.atom_name(model.surrogate)
     given = {"study": study, "model": model, "promise": promise, "beyond": beyond, "surrogate": name}
-    return in_words(" ".join(nerm.report.chart.render("said.txt.j2", **given).split()))
+    return in_words(nerm.report.paragraph("said.txt.j2", **given))
 
 
 def _statements(study: nerm.report.Study) -> list[Any]:

@@ -255,13 +255,17 @@ def settings_of_numbers(task: nerm.tables.TableTask) -> dict[str, Any]:
 
 def refuse_given(more: Sequence[str] = ()) -> None:
     """Raise an error if an option is given that a regression does not have; `more` are further ones."""
+    for name, value in given_options().items():
+        if name in OF_DECISIONS.union(more) and (name, value) != ("eta", 0):  # the model without a limit
+            must = "the options must be those of a regression, because the target is a number"
+            do = "Leave it out, or use --task classification or --positive"
+            raise InvalidInputError(must, f"--{name.replace('_', '-')}", do)
+
+
+def given_options() -> dict[str, Any]:
+    """Return the values by name that the user gave to the running command, without its defaults."""
     ctx = click.get_current_context()
     default = (None, click.core.ParameterSource.DEFAULT)
-    names = OF_DECISIONS.union(more)
-    given = [name for name in ctx.params if name in names and ctx.get_parameter_source(name) not in default]
-    given = [name for name in given if (name, ctx.params[name]) != ("eta", 0)]  # the model without a limit
-    if given:
-        option = f"--{given[0].replace('_', '-')}"
-        must = "the options must be those of a regression, because the target is a number"
-        do = "Leave it out, or use --task classification or --positive"
-        raise InvalidInputError(must, option, do)
+    return {
+        name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) not in default
+    }

@@ -11,8 +11,7 @@ import click
 
 import nerm.report
 from nerm.cli import options as shared
-from nerm.cli import rendering
-from nerm.cli.console import Console, check_places, write_text
+from nerm.cli.console import Console, check_places, impact_table, measured, point_json, stated, write_text
 from nerm.cli.options import all_of, command, common, option, table_options
 from nerm.defaults import LIMITS
 from nerm.errors import InvalidInputError
@@ -122,43 +121,43 @@ def audit(console: Console, data: str, report: str | None, **options: Any) -> in
       nerm audit scored.csv --target income --viewpoint sex,race --prediction decision
       nerm audit census.csv --target income --viewpoint sex --model pipeline.skops --report audit.html
     """
-    score, prediction, model = (options[name] for name in ("score", "prediction", "model"))
-    if sum(given is not None for given in (score, prediction, model)) != 1:
+    score, prediction, model, delta = (options[name] for name in ("score", "prediction", "model", "delta"))
+    if [score, prediction, model].count(None) != 2:
         raise click.UsageError("Give one of --score, --prediction and --model.")
     check_places({"the data": data, "the model": model}, {"--report": report})
-    delta = options["delta"]
     task = shared.task_of(data, options)
     if model is None:  # neutral models must not learn from what is audited
         own = (score, prediction, *WRITTEN)
         task = replace(task, inputs=tuple(name for name in task.inputs if name not in own))
-    given = nerm.tables.table_model
+    usual: dict[str, Any] = {"limits": LIMITS[1:3]}
     if task.numbers is not None:
         shared.refuse_given()
-        scores = given.number_column(task, score)
-    elif prediction is not None:
-        scores = given.decision_column(task, prediction)
+        usual = shared.settings_of_numbers(task)
+    if prediction is not None:
+        scores = nerm.tables.table_model.decision_column(task, prediction)
     elif score is not None:
-        scores = given.score_column(task, score, options["threshold"])
+        scores = nerm.tables.table_model.score_column(task, score, options["threshold"])
     else:
-        saved = nerm.tables.base_models.SavedModel.read(model, task, options["trust"])
+        saved = nerm.tables.recipe.SavedModel.read(model, task, options["trust"])
         scores = saved.score(task.table) - (options["threshold"] or 0.0)
     console.notes(task.notes)
     point = nerm.report.point_of("audited", task, scores)
     statements = [] if task.numbers is not None else nerm.report.held_out_bounds(task, scores, delta)
-    plain = {"rows": len(task), **rendering.measured_json(point), "warning": point.collapse}
-    plain |= {"notes": list(task.notes), "bounds": rendering.statements_json(statements)}
-    shown: list[Any] = [point.collapse, *rendering.measured_tables(point, f"{len(task):,} rows")]
+    plain, tables = measured(point, f"{len(task):,} rows")
+    bounds, told = stated(statements, delta)
+    plain = {"rows": len(task), **plain, "warning": point.collapse}
+    plain |= {"notes": list(task.notes), "bounds": bounds}
     if task.numbers is None:
         plain["impact_ratios"] = ratios = nerm.report.measuring.impact_ratios(task, scores)
-        shown += [rendering.impact_table(ratios), *rendering.statements_shown(statements, delta)]
+        tables.append(impact_table(ratios))
+    shown = [point.collapse, *tables, *told]
     if report is not None:
-        usual = {"limits": LIMITS[1:3]} if task.numbers is None else shared.settings_of_numbers(task)
         settings = nerm.report.Settings(seed=options["seed"], delta=delta, **usual)
         task = nerm.tables.survey(task) if task.inputs else task
         with console.progress("Audit") as progress:
             study = nerm.report.study.audit_study(task, scores, settings, progress)
         write_text(report, nerm.report.render_page(study, f"nerm audit {task.table.source} …"))
-        plain["alternatives"] = [rendering.point_json(study, point) for point in study.points[1:]]
-        shown.append(study.sentence())
+        plain["alternatives"] = [point_json(study, point) for point in study.points[1:]]
+        shown.append(nerm.report.sentence(study))
     console.result(plain, *shown, files={"report": report})
     return console.code([], collapsed=point.collapse is not None)

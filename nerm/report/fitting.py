@@ -20,10 +20,10 @@ from nerm.estimators.design import TrainingRows, as_atom
 from nerm.estimators.limits import held_out
 from nerm.metrics import Metric, as_metric, mean_difference, moved_by
 from nerm.model.expressions import Neutrality, Risk
+from nerm.model.problem import Problem
 from nerm.neutralize import Target
 from nerm.splitting import HOLD_OUT, hold_out
-from nerm.tables.base_models import SavedModel, Trees, with_column
-from nerm.tables.recipe import Recipe, learn_recipe
+from nerm.tables.recipe import Recipe, SavedModel, Trees, learn_recipe, with_column
 from nerm.tables.roles import TableTask
 from nerm.tables.table_model import scores_of
 from nerm.typing import Array, Bools, Floats, Matrix
@@ -233,6 +233,16 @@ class Training:
         column[given] = scores
         return replace(recipe, base=base), with_column(X, column), (*notes, BASE_NOTE)
 
+    def problem(self, rows: Bools) -> Problem:
+        """Return the problem of the settings, of weight eta = 1, on the rows of a mask, (n,).
+
+        Of several groups, the largest is compared with the rest.
+        """
+        X, y, settings = self.coded[1][rows], self.task.y[rows], self.settings
+        weight = compute_sample_weight(settings.class_weights(y), y)
+        kernel = None if settings.kernel == "linear" else settings.kernel
+        return settings.objective().on(X, y, viewpoint=self.task.v[rows], kernel=kernel, sample_weight=weight)
+
     def fit(self, level: Level, surrogate: Any = "auto", *, again: bool = True) -> FittedModel:
         """Fit a model on training rows at one level.
 
@@ -289,11 +299,7 @@ class Training:
         if len(task) > SMALL_TABLE:
             few = hold_out(task.strata, SMALL_TABLE / len(task), settings.seed)
         progress(f"comparing surrogates on {few.sum():,} rows")
-        X, y, v = self.coded[1][few], task.y[few], task.v[few]  # of several groups, the largest is enough
-        weight = compute_sample_weight(settings.class_weights(y), y)
-        kernel = None if settings.kernel == "linear" else settings.kernel
-        problem = settings.objective().on(X, y, viewpoint=v, kernel=kernel, sample_weight=weight)
-        tol = settings.tol ** (2 / 3)  # coarser: the solves are only compared
+        problem, tol = self.problem(few), settings.tol ** (2 / 3)  # coarser: the solves are only compared
         for limit in sorted(limits):
             with suppress(NotNeutralError):
                 return problem.neutralize(limit, settings.measure, tol=tol).surrogate

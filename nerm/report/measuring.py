@@ -22,6 +22,7 @@ from nerm.tables.roles import FEW_ROWS, TableTask
 from nerm.typing import Array, Bools, Floats, Ints
 
 Interval = tuple[float, float]
+Measured = tuple[dict[str, float], dict[str, Interval], dict[str, str]]
 
 
 def rounded(value: float, digits: int = 3, sign: str = "") -> str:
@@ -240,10 +241,8 @@ def collapse_of(task: TableTask, scores: Floats, plain: Callable[[], Floats | No
         A function that returns the scores of the model without neutrality, (n,), or None.
     """
     if task.numbers is not None:
-        flat = scores.std() < 0.01 * task.numbers.std()
-        return (
-            "The predictions vary by less than 1 % of the target: they are nearly constant." if flat else None
-        )
+        text = "The predictions vary by less than 1 % of the target: they are nearly constant."
+        return text if scores.std() < 0.01 * task.numbers.std() else None
     classes = [f"“{task.target.group(sign)}”" for sign in (-1, 1)]
     return collapse(scores, (task.y > 0).astype(int), classes, task.groups, plain=plain)
 
@@ -397,9 +396,7 @@ def counted_terms(task: TableTask) -> dict[str, Floats]:
     return {name: v for name, v in task.terms.items() if sizes[name] >= least}
 
 
-def measures_of(
-    task: TableTask, scores: Floats
-) -> tuple[dict[str, float], dict[str, Interval], dict[str, str]]:
+def measures_of(task: TableTask, scores: Floats) -> Measured:
     """Return the fields `measures`, `intervals` and `undefined` of a `Point`.
 
     Parameters
@@ -412,11 +409,11 @@ def measures_of(
     with warnings.catch_warnings(action="ignore"):  # `collapse` tells a model that says yes to everybody
         reports = [(metrics.report(task.y, scores, v), v) for v in counted_terms(task).values()]
     values, intervals, undefined = dict[str, float](), dict[str, Interval](), dict[str, str]()
-    for name in reports[0][0].as_dict():
+    for name in reports[0][0]:
         best = metrics.METRICS[name].best if name in metrics.METRICS else 0.0  # the worst of the terms counts
         away = [np.nan_to_num(abs(report[name] - best), nan=-1.0) for report, _ in reports]
         report, v = reports[int(np.argmax(away))]
-        values[name] = report.as_dict()[name]
+        values[name] = report[name]
         if name in report.undefined:
             undefined[name] = report.undefined[name]
         elif interval := _measure_interval(name, scores > 0, task.y > 0, v > 0):
@@ -424,9 +421,7 @@ def measures_of(
     return values, intervals, undefined
 
 
-def _measures_of_numbers(
-    task: TableTask, scores: Floats
-) -> tuple[dict[str, float], dict[str, Interval], dict[str, str]]:
+def _measures_of_numbers(task: TableTask, scores: Floats) -> Measured:
     """Return the same for the predictions of a regression."""
     y, differences = np.asarray(task.numbers), differences_of(task, scores)
     enough = [difference for difference in differences if not difference.few] or differences
@@ -463,19 +458,17 @@ def _measure_interval(name: str, decided: Bools, wanted: Bools, favoured: Bools)
         Mask of the rows with a positive viewpoint, (n,).
     """
     among = {"balanced": np.ones_like(wanted), "equal_opportunity": wanted, "predictive_equality": ~wanted}
-    if name == "accuracy":
-        return estimate(decided == wanted)[1]
     metric = metrics.METRICS.get(name)
     weights = metric.weights if metric is not None and metric.is_agreement else ()
+    if name == "accuracy":
+        return estimate(decided == wanted)[1]
     if weights == ("uniform",):
         low, high = estimate(decided == favoured)[1]
         return absolute_interval((2 * low - 1, 2 * high - 1))
     if not weights or not among.keys() >= set(weights):
         return None
     ends = [estimate(decided[among[w] & favoured], decided[among[w] & ~favoured])[1] for w in weights]
-    if len(ends) == 1:
-        return ends[0]
-    sizes = [absolute_interval(end) for end in ends]
+    sizes = ends if len(ends) == 1 else [absolute_interval(end) for end in ends]
     return max(low for low, _ in sizes), max(high for _, high in sizes)
 
 

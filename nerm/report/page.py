@@ -1,18 +1,19 @@
-"""Render the report as one HTML file, which needs no network, and the paragraph about proofs as text."""
+"""Render a study: the report as one HTML file, which needs no network, its pictures as SVG, and sentences."""
 
+import math
 import platform
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
-from sklearn.utils.class_weight import compute_sample_weight
 
 from nerm.bounds.guarantee import Statement
-from nerm.report.chart import distributions_svg, front_svg, render
 from nerm.report.fitting import Training
-from nerm.report.measuring import Point, groups_of
-from nerm.report.study import Study
+from nerm.report.measuring import Point, absolute_interval, counted_terms, groups_of, rounded
+from nerm.report.study import GROUP_THRESHOLDS, Study
 from nerm.tables.roles import MOST_SHOWN
 
 
@@ -40,10 +41,10 @@ def render_page(study: Study, command: str = "") -> str:
         with_content=with_content,
         short=lambda name: name.removeprefix(prefix),
         columns=study.display.columns | study.display.more,
-        cards=study.display.cards,
         text=lambda *shown: study.display.text(*shown).replace("-", "−"),
         everyone=groups_of(study.task, study.task.y),
-        reference=reference(study),
+        reference="as given" if study.audited else "without neutrality",
+        sentence=sentence(study),
         command=command,
         version=__version__,
         machine=f"Python {platform.python_version()}, numpy {np.__version__}, {platform.system()}",
@@ -75,44 +76,22 @@ def with_content(statements: Iterable[Statement]) -> tuple[list[Statement], str 
     return stated, f"Bounds without content: {told}." if told else None
 
 
-def reference(study: Study) -> str:
-    """Return the phrase for the point with which the others are compared."""
-    return "as given" if study.audited else "without neutrality"
-
-
 def proof(study: Study, tol: float = 0.02) -> str:
     """Return a paragraph about the trade-off curve on the training rows of a study.
 
     The curve is `nerm.Problem.frontier` of the objective of the study: P is its regularised risk, C its
     relaxed neutrality risk. Every bound is rounded to the side on which it still holds.
     """
-    settings, training = study.settings, Training(study.task.rows(study.train), study.settings)
-    task, X, linear = training.task, training.coded[1], settings.kernel == "linear"
-    weight = compute_sample_weight(settings.class_weights(task.y), task.y)
-    kernel = None if linear else settings.kernel
-    problem = settings.objective().on(X, task.y, viewpoint=task.v, kernel=kernel, sample_weight=weight)
+    training, placed = Training(study.task.rows(study.train), study.settings), None
+    problem = training.problem(np.ones(len(study.train), dtype=bool))
     front = problem.frontier(tol)
     half = _up(0.5 * (front.inner[0, 0] + front.inner[-1, 0]))
-    found, placed = front.find(neutrality=float(half)).objective, None
-    if study.recommended is not None and study.recommended.model is not None and linear:
+    if study.recommended is not None and study.recommended.model is not None and not problem.is_kernel:
         solution = study.recommended.model.solution
         placed = front.place((solution.coef, solution.intercept))
-    text = render(
-        "proof.txt.j2",
-        front=front,
-        task=task,
-        objective=repr(problem.objective),
-        weighted=(weight != 1).any(),
-        kind=settings.kernel,
-        half=half,
-        least=front.outer(float(half)),
-        known=found.risk + found.regularization,
-        label=placed and study.recommended and study.recommended.label,
-        placed=placed,
-        up=_up,
-        down=_down,
-    )
-    return " ".join(text.split())
+    known = front.find(neutrality=float(half)).objective
+    given = {"study": study, "problem": problem, "front": front, "half": half, "known": known}
+    return paragraph("proof.txt.j2", placed=placed, up=_up, down=_down, **given)
 
 
 def _down(value: float) -> Decimal:
@@ -123,3 +102,165 @@ def _down(value: float) -> Decimal:
 def _up(value: float) -> Decimal:
     """Round up to four decimals."""
     return Decimal(float(value)).quantize(Decimal("0.0001"), ROUND_CEILING)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A linear axis: its first tick is at pixel `start`, its last tick at pixel `end`."""
+
+    ticks: tuple[float, ...]
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Return the position of a value, in pixels."""
+        low, high = self.ticks[0], self.ticks[-1]
+        return self.start + (value - low) / (high - low) * (self.end - self.start)
+
+
+def axis(values: Sequence[float], start: float, end: float, least: float = 0.02) -> Axis:
+    """Return an axis that shows all values on about five round ticks, and spans at least `least`.
+
+    Parameters
+    ----------
+    values
+        The values that the axis must contain.
+    start, end
+        Positions of the two ends, in pixels.
+
+    Examples
+    --------
+    >>> axis([0.71, 0.78], 0, 100).ticks
+    (0.7, 0.72, 0.74, 0.76, 0.78)
+    """
+    span = max(max(values) - min(values), least)  # so that noise does not look like a difference
+    low = max(min(0.0, *values), (max(values) + min(values) - span) / 2)
+    power = 10.0 ** math.floor(math.log10(span / 4))
+    step = power * next(m for m in (1, 2, 5, 10) if m * power >= span / 4)
+    first, last = math.floor(low / step), math.ceil((low + span) / step)
+    return Axis(tuple(float(f"{k * step:.10g}") for k in range(first, last + 1)), start, end)
+
+
+def figure_svg(study: Study) -> str:
+    """Return the figure of a study as the text of an SVG file."""
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{front_svg(study, clickable=False)}\n'
+
+
+def front_svg(study: Study, *, clickable: bool) -> str:
+    """Return the trade-off front as SVG; quality is on the x axis, the neutrality measure on the y axis.
+
+    Parameters
+    ----------
+    study
+        The study to draw.
+    clickable
+        True for the chart of the page: each point is a radio button and the limit a slider. False for a
+        figure file, which contains its own style.
+    """
+    name, shown = study.settings.aim.name, [*study.points, *study.others]
+    quality, numbers = study.display.quality[0], study.task.numbers
+    x = axis([point.measures[quality] for point in shown], 84, 640)
+    y = axis([0.0, *map(study.aim, shown)], 366, 48, 0.02 * (1.0 if numbers is None else numbers.std()))
+    places = [(x.at(point.measures[quality]), y.at(study.aim(point))) for point in shown]
+    digits = 3 if numbers is None else 2 - math.floor(math.log10(y.ticks[-1]))  # of a limit
+    spans = [absolute_interval(p.intervals.get(name, (study.aim(p), study.aim(p)))) for p in study.points]
+    return render(
+        "front.svg.j2",
+        study=study,
+        clickable=clickable,
+        x=x,
+        y=y,
+        dots=list(zip(study.points, places, spans, _named(places, study), strict=False)),
+        marks=list(zip(study.others, places[len(study.points) :], strict=True)),
+        limit=math.ceil(10.0**digits * study.aim(study.points[study.chosen])) / 10.0**digits,
+        digits=digits,
+    )
+
+
+def distributions_svg(point: Point) -> str:
+    """Return two pictures of a regression as SVG: quantiles of the errors, and of the predictions, by group.
+
+    The second has the distribution functions of the predictions, and the largest gap between those of a group
+    and of the rest, which is the KS distance.
+    """
+    task, f, y = point.task, point.scores, np.asarray(point.task.numbers)
+    groups, errors = {name: among for name, among in task.groups.items() if among.any()}, f - y
+    boxes = {
+        name: np.quantile(errors[among], (0.05, 0.25, 0.5, 0.75, 0.95)) for name, among in groups.items()
+    }
+    shares, places = np.linspace(0, 1, 101), np.unique(f)
+    below = {
+        name: [np.searchsorted(np.sort(f[side]), places, "right") / side.sum() for side in (v > 0, v < 0)]
+        for name, v in counted_terms(task).items()
+        if len(np.unique(v)) > 1
+    }
+    worst, sides = max(below.items(), key=lambda pair: np.abs(np.subtract(*pair[1])).max())
+    if len(groups) > 2:
+        groups["the rest"] = task.terms[worst] < 0
+    at = int(np.abs(np.subtract(*sides)).argmax())
+    least = 0.02 * float(y.std()) or 1.0
+    return render(
+        "distributions.svg.j2",
+        point=point,
+        boxes=boxes,
+        curves={name: np.quantile(f[among], shares) for name, among in groups.items()},
+        shares=shares,
+        gap=(worst, float(places[at]), float(sides[0][at]), float(sides[1][at])),
+        error=axis([0.0, *np.concatenate([*boxes.values()]).tolist()], 24, 656, least),
+        x=axis([float(f.min()), float(f.max())], 84, 640, least),
+        share=axis([0.0, 1.0], 306, 40),
+    )
+
+
+def _named(places: Sequence[tuple[float, float]], study: Study) -> list[bool]:
+    """Return for each point whether its name is written in the figure.
+
+    Names must not overlap vertically; the chosen point has priority, then the order of the points.
+    """
+    lines: dict[int, float] = {}
+    for k in (study.chosen, *range(len(study.points))):
+        if all(
+            abs(places[k][1] - line) > 14 for line in lines.values()
+        ):  # pixels; letters are 13 pixels high
+            lines[k] = places[k][1]
+    return [k in lines for k in range(len(study.points))]
+
+
+def render(name: str, **values: Any) -> str:
+    """Fill in a template of the report and return the text.
+
+    Parameters
+    ----------
+    name
+        File name of the template.
+    values
+        The variables of the template.
+    """
+    return str(_environment().get_template(name).render(**values))
+
+
+def paragraph(name: str, **values: Any) -> str:
+    """Fill in a template, as `render` does, and return the text in one line."""
+    return " ".join(render(name, **values).split())
+
+
+def sentence(study: Study) -> str:
+    """Return the chosen trade-off, or how the audited scores compare with an alternative, in words."""
+    return paragraph("sentence.txt.j2", study=study, group_thresholds=GROUP_THRESHOLDS)
+
+
+@cache
+def _environment() -> Any:
+    import jinja2
+
+    loader = jinja2.PackageLoader("nerm.report", ".")
+    escaped = jinja2.select_autoescape(["html.j2", "svg.j2"])
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=escaped, loader=loader)
+    environment.undefined = jinja2.StrictUndefined
+    environment.filters.update(fixed=fixed, number=rounded)
+    return environment
+
+
+def fixed(value: float, digits: int = 3) -> str:
+    """Format a number with this many decimals; a dash if it is not finite."""
+    return f"{value:.{digits}f}" if math.isfinite(value) else "–"

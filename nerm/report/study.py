@@ -16,7 +16,6 @@ from nerm.bounds.guarantee import Statement
 from nerm.datasets import Discretize
 from nerm.errors import InvalidInputError, NermError
 from nerm.estimators.design import atom_name
-from nerm.report.chart import render
 from nerm.report.fitting import ADVICE, SMALL_TABLE, FittedModel, Level, Progress, Settings, Training
 from nerm.report.measuring import Display, Point, decisions_of, held_out_bounds, point_of
 from nerm.signs import sign
@@ -79,8 +78,9 @@ class Study:
     def within_limit(self) -> bool:
         """Whether the recommended model is within a limit, or was fitted with a positive weight eta."""
         model = None if self.recommended is None else self.recommended.model
-        chosen = () if model is None else (model.level.limit, model.level.eta or None)
-        return any(value is not None for value in chosen) or (model is not None and bool(self.unchanged))
+        return model is not None and (
+            bool(self.unchanged or model.level.eta) or model.level.limit is not None
+        )
 
     @property
     def recommended(self) -> Point | None:
@@ -96,8 +96,7 @@ class Study:
     def formula(self) -> str:
         """The objective with its weight η."""
         if self.task.numbers is not None:
-            models = (point.model for point in self.points if point.model is not None)
-            return str(next(models).solution.problem.objective)
+            return str(next(p.model for p in self.points if p.model).solution.problem.objective)
         return str(self.settings.objective(tuple(self.task.terms))).replace("+ max(", "+ η max(")
 
     @property
@@ -146,15 +145,11 @@ class Study:
         `Study` defines which models collapsed.
         """
         bad = [point for point in self.points if point.collapse]
-        shown = next((point for point in (self.points[self.chosen], *bad) if point.collapse), None)
+        if not bad:
+            return None
+        shown = bad[0] if self.recommended else self.points[self.chosen]
         labels = ", ".join(point.label for point in bad)
-        return (
-            None if shown is None else f"{shown.label}: {shown.collapse} Not recommended: {labels}; {ADVICE}."
-        )
-
-    def sentence(self) -> str:
-        """Return the chosen trade-off, or how the audited scores compare with an alternative, in words."""
-        return " ".join(render("sentence.txt.j2", study=self, group_thresholds=GROUP_THRESHOLDS).split())
+        return f"{shown.label}: {shown.collapse} Not recommended: {labels}; {ADVICE}."
 
     @property
     def alternative(self) -> Point | None:
@@ -422,18 +417,12 @@ def _points(
         model = first if first.level in (Level(), Level(eta=0.0)) else training.fit(Level(eta=0.0))
         return model.scores(X)
 
-    return tuple(
-        point_of(
-            model.level.label,
-            held,
-            scores,
-            models[first],
-            (training.task, model.scores(X), plain),
-            model=model,
-            command=_completed(command, model),
-        )
-        for model, scores in models.items()
-    )
+    points = []
+    for model, scores in models.items():
+        label, seen = model.level.label, (training.task, model.scores(X), plain)
+        fit = _completed(command, model)
+        points.append(point_of(label, held, scores, models[first], seen, model=model, command=fit))
+    return tuple(points)
 
 
 def _completed(command: str, model: FittedModel) -> str:

@@ -1,5 +1,4 @@
 # The public names of nerm.tables; nerm/tables/__init__.py loads each when it is first used.
-from . import base_models as base_models
 from . import reading as reading
 from . import recipe as recipe
 from . import roles as roles

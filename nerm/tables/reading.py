@@ -15,7 +15,7 @@ import lzma
 import re
 import sys
 import zipfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -27,18 +27,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from nerm.errors import InvalidInputError, MissingPackageError, NermError, UnknownNameError, check_known
-from nerm.tables.values import (
-    MARKS,
-    MISSING,
-    counted,
-    decimal_marks,
-    key_of,
-    listed,
-    numbers_in,
-    quoted,
-    word_of,
-)
+from nerm.errors import InvalidInputError, MissingPackageError, NermError, check_known
+from nerm.tables import values
+from nerm.tables.values import MARKS, MISSING, key_of, numbers_in
 from nerm.typing import Array, Bools, Floats, Ints
 
 SEPARATORS = {"tab": "\t", "semicolon": ";", "pipe": "|", "comma": ",", "space": " "}
@@ -155,7 +146,7 @@ def _content(stream: Any, layout: Layout) -> Content:
         if head.startswith(magic):
             return _content(unpack(stream), layout)
     if head.startswith((b"PK\3\4", b"PAR1", b"ARROW1", b"FEA1")):
-        read = _zipped if head.startswith(b"PK") else _parquet if head.startswith(b"PAR1") else _feather
+        read = _zipped if head.startswith(b"PK") else _columnar
         return read(stream if stream.seekable() else io.BytesIO(stream.read()), layout)
     lines = _lines(stream, layout)
     return _json("".join(lines), layout) if _JSON.match(head) else text_content(lines, layout)
@@ -201,36 +192,37 @@ def _separator(layout: Layout, lines: Sequence[str]) -> str:
     A space is the last choice.
     """
     if layout.separator is not None:
-        mark = SEPARATORS.get(layout.separator, layout.separator)
-        if len(mark) != 1:
-            do = "Use one of these names, or one character"
-            raise UnknownNameError("'separator'", layout.separator, SEPARATORS, do)
-        return mark
+        if len(layout.separator) != 1:
+            check_known(
+                layout.separator, "'separator'", SEPARATORS, "Use one of these names, or one character"
+            )
+        return SEPARATORS.get(layout.separator, layout.separator)
     sample = [line.strip() for line in lines if line.strip()]
     if not sample:
         return ","
-
-    def marks_in(line: str, mark: str) -> int:
-        """Return how often a separator occurs outside of quotes."""
-        return len(next(csv.reader([line], delimiter=mark, skipinitialspace=True))) - 1
-
-    first = sample[0]
-    counts = {m: [marks_in(line, m) for line in sample] for m in SEPARATORS.values() if m in first}
-    alike = [mark for mark, times in counts.items() if mark != " " and times[0] == times[:2][-1]]
+    counts = {mark: list(_marks_in(sample, mark)) for mark in SEPARATORS.values()}
+    used = [mark for mark in counts if mark in sample[0]]
+    alike = [mark for mark in used if mark != " " and counts[mark][0] == counts[mark][:2][-1]]
+    if alike:
+        return alike[0]
     do = "Separate columns by commas, or name the separator with --separator"
-    for mark in () if alike else islice(SEPARATORS.values(), 4):  # lines above the header?
-        times = [marks_in(line, mark) for line in sample]
+    for times in islice(counts.values(), 4):  # lines above the header?
         usual = mode(times)
         if usual > times[0] + 1:  # R leaves the name of the row names out
             header = sample[times.index(usual)]
             skip = layout.skip_lines + next(k for k, line in enumerate(lines) if line.strip() == header)
+            got = f"{sample[0][:40]!r} above lines of {usual + 1} fields"
             do = f"Leave out the lines above the header with --skip-lines {skip}"
-            raise layout.refuse(
-                "begin with its header", f"{first[:40]!r} above lines of {usual + 1} fields", do
-            )
-    if not counts:
-        raise layout.refuse("have at least two columns", f"{first[:40]!r}", do)
-    return alike[0] if alike else max(counts, key=lambda mark: (mark != " ", counts[mark][0]))
+            raise layout.refuse("begin with its header", got, do)
+    if not used:
+        raise layout.refuse("have at least two columns", f"{sample[0][:40]!r}", do)
+    return max(used, key=lambda mark: (mark != " ", counts[mark][0]))
+
+
+def _marks_in(lines: Iterable[str], mark: str) -> Iterator[int]:
+    """Yield how often a separator occurs outside of quotes in each line."""
+    for line in lines:
+        yield len(next(csv.reader([line], delimiter=mark, skipinitialspace=True))) - 1
 
 
 def _fields(lines: Iterator[str], mark: str, layout: Layout) -> Iterator[Record]:
@@ -266,7 +258,7 @@ def _json(text: str, layout: Layout) -> Content:
 def _records(rows: Iterable[Iterable[Any]], layout: Layout) -> Iterator[Record]:
     """Yield (row number from 1, cells as strings) for each row that is not empty."""
     for number, row in enumerate(islice(rows, layout.skip_lines, None), start=1 + layout.skip_lines):
-        words = [word_of(cell) for cell in row]
+        words = [values.word_of(cell) for cell in row]
         if any(words):
             yield number, words
 
@@ -296,26 +288,20 @@ def _excel(stream: Any, layout: Layout) -> Content:
     return Content(_records(frame.itertuples(index=False), layout), notes if guessed else ())
 
 
-def _parquet(stream: Any, layout: Layout) -> Content:
-    """Return the content of a Parquet file."""
-    from pyarrow.parquet import ParquetFile
+def _columnar(stream: Any, layout: Layout) -> Content:
+    """Return the content of a Parquet file, which is read in batches, or of a Feather file."""
+    if stream.read(4) == b"PAR1":
+        from pyarrow.parquet import ParquetFile
 
-    file = ParquetFile(stream)
-    return _columnar(file.schema_arrow.names, file.iter_batches(), layout)
+        file = ParquetFile(stream)
+        schema, batches = file.schema_arrow, file.iter_batches()
+    else:
+        from pyarrow.feather import read_table
 
-
-def _feather(stream: Any, layout: Layout) -> Content:
-    """Return the content of a Feather file."""
-    from pyarrow.feather import read_table
-
-    table = read_table(stream)
-    return _columnar(table.schema.names, table.to_batches(), layout)
-
-
-def _columnar(names: Sequence[str], batches: Iterable[Any], layout: Layout) -> Content:
-    """Return the content of batches of columns."""
+        table = read_table(stream)
+        schema, batches = table.schema, table.to_batches()
     rows = chain.from_iterable(zip(*(c.to_pylist() for c in b.columns), strict=True) for b in batches)
-    return Content(_records(chain([names], rows), layout))
+    return Content(_records(chain([schema.names], rows), layout))
 
 
 PART_CELLS = 1_000_000  # largest number of cells in one part of a table
@@ -426,15 +412,17 @@ class TextTable:
         words = self.matched(
             name, {key(word): word for word in common if key(word) not in alike}.values(), role=role
         )
-        merged: dict[str, dict[str, int]] = {}
+        merged = defaultdict[str, dict[str, int]](dict)
         for word, spelling in dict(zip(self[name].tolist(), words.tolist(), strict=True)).items():
             if word != spelling:
-                merged.setdefault(spelling, {})[word] = counts[word]
+                merged[spelling][word] = counts[word]
         notes = []
         for spelling, others in merged.items():
             verb = "is" if len(others) == 1 else "are"
             end = "; --exact keeps them apart" if {key_of(w) for w in others} == {key_of(spelling)} else ""
-            notes.append(f"{counted(others)} in {name!r} {verb} read as {quoted(spelling)}{end}")
+            notes.append(
+                f"{values.counted(others)} in {name!r} {verb} read as {values.quoted(spelling)}{end}"
+            )
         return words, notes
 
     def matched(self, name: str, known: Iterable[str], *, role: bool = False) -> Array:
@@ -461,7 +449,7 @@ class TextTable:
         """
         if cells.any():
             i = int(np.flatnonzero(cells)[0])
-            cell = quoted(self[name][i])
+            cell = values.quoted(self[name][i])
             found = got.replace("{}", f"{cell} in row {self.places[i]}")
             raise InvalidInputError(must, found, do.replace("{}", cell))
 
@@ -576,7 +564,7 @@ def table_of(frame: Any, source: str = "the table", *, exact: bool = False) -> T
         must = f"{source} must be a DataFrame of pandas, polars or pyarrow"
         raise InvalidInputError(must, type(frame).__name__, "Convert it")
     names = _named_once([str(name) for name in frame.columns], source)
-    columns = {name: list(map(word_of, frame.iloc[:, j])) for j, name in enumerate(names)}
+    columns = {name: list(map(values.word_of, frame.iloc[:, j])) for j, name in enumerate(names)}
     cells = pd.DataFrame(columns, index=range(1, len(frame) + 1), dtype=object)
     return TextTable(source, cells, exact=exact)
 
@@ -607,21 +595,20 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
         names, records = list(layout.columns or names), chain([first], records)
     per_part = max(1, cells // len(names)) if cells else None
     rows = list(islice(records, per_part))
-    names, notes = _completed(names, rows, layout, content.separator)
+    names, named = _completed(names, rows, layout, content.separator)
     if not rows:
         raise layout.refuse("hold at least one row", "only a header", "Check how it was written")
-    marks: Mapping[str, str] = {}
-    start = 0
+    start, missing = 0, (*MISSING, *layout.missing)
     while rows:
-        frame = _frame(names, rows, start, layout)
+        frame, notes = _frame(names, rows, start, layout), list[str]()
         if not start:
-            marks = decimal_marks(frame, MARKS.get(layout.decimal or ""), content.separator, layout.usual)
-            notes = (*content.notes, *notes, *_decimal_notes(marks))
+            marks = values.decimal_marks(
+                frame, MARKS.get(layout.decimal or ""), content.separator, layout.usual
+            )
+            notes += [*content.notes, *named, *_decimal_notes(marks)]
         if bad := len(rows) - len(frame):
-            notes = (*notes, f"{bad} rows with a wrong number of fields were left out")
-        missing = (*MISSING, *layout.missing)
-        yield TextTable(layout.name, frame, marks, notes, layout.exact, layout.same, missing)
-        notes = ()
+            notes.append(f"{bad} rows with a wrong number of fields were left out")
+        yield TextTable(layout.name, frame, marks, tuple(notes), layout.exact, layout.same, missing)
         start += len(rows)
         rows = list(islice(records, per_part))
 
@@ -670,4 +657,4 @@ def _decimal_notes(marks: Mapping[str, str]) -> Iterator[str]:
     """Yield one note per decimal mark, with the columns that were read with it."""
     for word, mark in MARKS.items():
         if names := [name for name, its in marks.items() if its == mark]:
-            yield f"{listed(names)} read with a decimal {word}; --decimal says otherwise"
+            yield f"{values.listed(names)} read with a decimal {word}; --decimal says otherwise"

@@ -6,9 +6,10 @@ because such a column may be a leak.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from itertools import pairwise
 from typing import Any, Self
 
@@ -80,18 +81,18 @@ class TableTask:
     target, viewpoint
         The columns that are coded as -1 and +1. A viewpoint with more than two groups is coded as its largest
         group against the rest.
-    y, v
-        Labels and viewpoints, (n,), in -1/+1.
+    y
+        Labels, (n,), in -1/+1.
+    groups
+        By name such as "sex = f", a mask of the rows in the group, (n,); grouped by viewpoint column.
+    compared
+        The names of the groups that are compared with the rest; of two groups, only one is.
     inputs
         Names of the columns to learn from.
     notes
         Messages for the user, such as which rows and columns were left out.
     kinds
         By input column, the kind of its values; empty before `nerm.tables.survey`.
-    groups
-        By name such as "sex = f", a mask of the rows in the group, (n,); grouped by viewpoint column.
-    terms
-        By name of a group, +1 in the group and -1 elsewhere, (n,). Two groups need only one term.
     numbers
         The target of a regression, (n,); None for a classification. The labels y then say whether the number
         is above the median; they only serve to split the rows evenly and to find leaks.
@@ -111,21 +112,28 @@ class TableTask:
     target: Role
     viewpoint: Role
     y: Floats
-    v: Floats
+    groups: dict[str, Bools]
+    compared: tuple[str, ...]
     inputs: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    kinds: Mapping[str, str] = field(default_factory=dict)
-    groups: dict[str, Bools] = field(default_factory=dict)
-    terms: dict[str, Floats] = field(default_factory=dict)
-    numbers: Floats | None = None
+    notes: tuple[str, ...]
+    kinds: Mapping[str, str]
+    numbers: Floats | None
 
     def rows(self, kept: Bools | Ints) -> Self:
         """Return the task on the selected rows; `kept` is a mask, (n,), or an array of row indices."""
         groups = {name: among[kept] for name, among in self.groups.items()}
-        terms = {name: signs[kept] for name, signs in self.terms.items()}
-        table, y, v = self.table.rows(kept), self.y[kept], self.v[kept]
         numbers = None if self.numbers is None else self.numbers[kept]
-        return replace(self, table=table, y=y, v=v, groups=groups, terms=terms, numbers=numbers)
+        return replace(self, table=self.table.rows(kept), y=self.y[kept], groups=groups, numbers=numbers)
+
+    @cached_property
+    def terms(self) -> dict[str, Floats]:
+        """By name of a compared group, +1 in the group and -1 elsewhere, (n,)."""
+        return {name: np.where(self.groups[name], 1.0, -1.0) for name in self.compared}
+
+    @property
+    def v(self) -> Floats:
+        """The viewpoint, (n,): the first of the terms."""
+        return next(iter(self.terms.values()))
 
     @property
     def asked(self) -> str:
@@ -236,13 +244,13 @@ def make_task(
         doubts = cells.doubtful(name, counts.to_dict(), FEW_ROWS) if len(counts) <= MOST_SHOWN else ()
         notes += [*merged, *doubts]
     role, said = _role(target, values[target], positive, "target")
-    view, groups, terms, formed = _compared({name: values[name] for name in views}, favoured, intersect)
+    view, groups, compared, formed = _compared({name: values[name] for name in views}, favoured, intersect)
     notes = [*said, *formed, *notes, *table.notes, *left_out]
     if positive is None and cells.positive_of(role.positive, role.negative) is None:
         takes = f"--positive takes {role.negative!r} instead"
         notes.append(f"{role.group(1)} counts as positive, the last in order; {takes}")
-    y, v = role.signs(values[target]), next(iter(terms.values()))
-    if any(abs((y * sides).mean()) == 1 for sides in terms.values()):
+    y = role.signs(values[target])
+    if any(abs((y * np.where(groups[name], 1, -1)).mean()) == 1 for name in compared):
         must = "target and viewpoint must not divide the rows into the same groups"
         do = "No model can predict one and not follow the other: use another viewpoint or target"
         raise InvalidInputError(must, f"{target!r} and {view.column!r} with the same two groups of rows", do)
@@ -257,7 +265,7 @@ def make_task(
     for name, among in groups.items() if numbers is None else ():
         if among.sum() >= FEW_ROWS and abs(y[among].sum()) == among.sum():
             notes.append(f"every row with {name!r} has {role.group(int(y[among][0]))!r}")
-    return TableTask(table, role, view, y, v, inputs, tuple(notes), {}, groups, terms, numbers)
+    return TableTask(table, role, view, y, groups, compared, inputs, tuple(notes), {}, numbers)
 
 
 def _numbers_of(table: TextTable, target: str, positive: str | None, task: str) -> Floats | None:
@@ -311,12 +319,12 @@ def _with_groups(
 
 def _compared(
     named: Mapping[str, Array], favoured: str | None, intersect: bool
-) -> tuple[Role, dict[str, Bools], dict[str, Floats], list[str]]:
-    """Return role, groups and terms of the viewpoint, as `TableTask` has them, and notes on what was pooled.
+) -> tuple[Role, dict[str, Bools], tuple[str, ...], list[str]]:
+    """Return role, groups and compared groups of the viewpoint, as `TableTask` has them, and notes.
 
-    Of more than two groups, those of fewer than FEW_ROWS rows have no term of their own, because their rates
-    are too uncertain: they are pooled if that makes a group of FEW_ROWS rows. They belong to the rest of the
-    other groups' terms.
+    Of more than two groups, those of fewer than FEW_ROWS rows are not compared, because their rates are too
+    uncertain: they are pooled if that makes a group of FEW_ROWS rows. They belong to the rest with which
+    other groups are compared. The notes say what was pooled.
 
     Parameters
     ----------
@@ -331,27 +339,25 @@ def _compared(
     column = " and ".join(named)
     if intersect:
         named = {column: pd.DataFrame(named).agg(", ".join, axis=1).to_numpy()}
-    roles, groups, terms, notes = [], dict[str, Bools](), dict[str, Floats](), list[str]()
+    roles, groups, compared, notes = [], dict[str, Bools](), list[str](), list[str]()
     for name, given in named.items():
         role, said = _role(name, given, favoured, "viewpoint")
         words, pooled = (given, []) if role.negative != THE_REST else _pooled(name, given)
         counts = pd.Series(words).value_counts()
         if len(counts) == 2 or favoured is not None:
             role = role if role.negative != THE_REST else Role(name, *counts.index)
-            terms[role.group(1)] = signs = role.signs(words)
-            groups |= {role.group(side): signs == side for side in (1, -1)}
+            groups |= {role.group(side): role.signs(words) == side for side in (1, -1)}
+            compared.append(role.group(1))
         else:
             groups |= {f"{name} = {value}": words == value for value in sorted(counts.index)}
             first, *others = counts.index[counts >= FEW_ROWS]
             role = Role(name, first, THE_REST)
-            terms |= {
-                f"{name} = {value}": np.where(words == value, 1.0, -1.0) for value in (first, *sorted(others))
-            }
+            compared += [f"{name} = {value}" for value in (first, *sorted(others))]
             shown = cells.counted(counts.to_dict(), MOST_SHOWN)
             said = [f"the groups of {name!r} are compared each with the rest: {shown}"]
         notes += [*said, *pooled]
         roles.append(role)
-    return replace(roles[0], column=column), groups, terms, notes
+    return replace(roles[0], column=column), groups, tuple(compared), notes
 
 
 def _pooled(name: str, words: Array) -> tuple[Array, list[str]]:
@@ -391,8 +397,9 @@ def _role(name: str, words: Array, positive: str | None, what: str) -> tuple[Rol
     if len(values) == 1:
         got, do = f"{cells.quoted(values[0])} in every row of {name!r}", f"Use another column as {what}"
         raise InvalidInputError(must, got, do)
-    alike = [value for value in values if cells.key_of(value) == cells.key_of(positive or "")]
-    if positive is not None and positive not in values and len(alike) != 1:
+    alike = [value for value in values if positive == value]
+    alike = alike or [value for value in values if cells.key_of(value) == cells.key_of(positive or "")]
+    if positive is not None and len(alike) != 1:
         must = f"{option} must be a value of {name!r} ({shown})"
         raise InvalidInputError(must, repr(positive), "Use one of these")
     if positive is None and len(values) > 2:
@@ -407,12 +414,10 @@ def _role(name: str, words: Array, positive: str | None, what: str) -> tuple[Rol
                 middle = f"{np.median(cells.numbers_in(words)):g}"
                 do = f"Compare it, --viewpoint '{name}>={middle}', cut it, --bins {middle}, or use --favoured"
         raise InvalidInputError(must, f"{len(values)} in {name!r}: {shown}", do)
-    chosen = cells.positive_of(*values[:2]) or values[-1]
-    if positive is not None:
-        chosen = positive if positive in values else alike[0]
+    chosen = cells.positive_of(*values[:2]) or values[-1] if positive is None else alike[0]
     others = {value: counts[value] for value in values if value != chosen}
     if len(others) == 1:
-        return Role(name, chosen, next(iter(others))), []
+        return Role(name, chosen, *others), []
     against = cells.counted({chosen: counts[chosen]}), cells.counted(others, MOST_SHOWN)
     note = f"the {what} {name!r} is {against[0]} against the rest: {against[1]}"
     return Role(name, chosen, f"not {chosen}"), [note]
@@ -506,11 +511,20 @@ def survey(task: TableTask, *, nominal: Sequence[str] = (), numeric: Sequence[st
 
 
 def values_of(table: TextTable, name: str, kind: str) -> dict[str, Floats]:
-    """Return the numeric values of a column, (n,) each, by name of the component.
+    r"""Return the numeric values of a column, (n,) each, by name of the component.
 
-    For numbers the only name is ""; for dates the names are "year", "month" and "days".
+    For numbers the only name is ""; for dates the names are "year", "month" and "days" (since 1970).
+
+    >>> from nerm.tables import parse_table
+    >>> table = parse_table("day,x\n1970-03-01,7\n", "t")
+    >>> values_of(table, "x", "numbers"), values_of(table, "day", "year-month-day")
+    ({'': array([7.])}, {'year': array([1970.]), 'month': array([3.]), 'days': array([59.])})
     """
-    return cells.date_parts(table[name], kind) if kind in cells.ORDERS else {"": table.numbers(name)}
+    if kind not in cells.ORDERS:
+        return {"": table.numbers(name)}
+    dates = cells.dates_in(table[name], kind)
+    parts = {"year": dates.year, "month": dates.month, "days": (dates - pd.Timestamp(0)).days}
+    return {part: np.asarray(values, dtype=float) for part, values in parts.items()}
 
 
 def _is_identifier(table: TextTable, name: str, kind: str, y: Floats) -> bool:
@@ -537,24 +551,23 @@ def _is_identifier(table: TextTable, name: str, kind: str, y: Floats) -> bool:
 
 def _leak_notes(task: TableTask, kinds: Mapping[str, str]) -> list[str]:
     """Return notes on columns that nearly determine the target or a term of the viewpoint."""
-    advice = {
-        "target": "if that is not known when decisions are made, leave it out with --leave-out",
-        "viewpoint": "the model can follow it through that; --leave-out leaves a column out",
-    }
+    unknown = "if that is not known when decisions are made, leave it out with --leave-out"
+    follows = "the model can follow it through that; --leave-out leaves a column out"
+    roles = (
+        (f"the target {task.target.column!r}", [task.y], unknown),
+        (f"the viewpoint {task.viewpoint.column!r}", task.terms.values(), follows),
+    )
     notes = []
     views = {term.partition(" = ")[0] for term in (task.viewpoint.column, *task.terms)}  # may be inputs too
-    for role, sides in (("target", [task.y]), ("viewpoint", list(task.terms.values()))):
-        others = [name for name in kinds if name not in views]
-        column = getattr(task, role).column
-        leaks: dict[str, list[str]] = {}
-        for name in others:
+    for role, sides, advice in roles:
+        leaks = defaultdict[str, list[str]](list)
+        for name in [name for name in kinds if name not in views]:
             said = (_told_by(task.table, name, kinds[name], signs) for signs in sides)
-            leaks.setdefault(next(filter(None, said), ""), []).append(name)
-        leaks.pop("", None)
+            leaks[next(filter(None, said), "")].append(name)
         for how, names in leaks.items():
-            verb = "repeats" if len(names) == 1 else "repeat"
-            text = f"{cells.listed(names)} nearly {verb} the {role} {column!r} ({how})"
-            notes.append(f"{text}: {advice[role]}")
+            if how:
+                verb = "repeats" if len(names) == 1 else "repeat"
+                notes.append(f"{cells.listed(names)} nearly {verb} {role} ({how}): {advice}")
     return notes
 
 
@@ -584,8 +597,7 @@ def _told_by(table: TextTable, name: str, kind: str, signs: Floats) -> str:
         *_, numbers = values_of(table, name, kind).values()
         above = positive[~unknown][np.argsort(numbers[~unknown], kind="stable")]
         wrong = np.cumsum(np.where(above, 1, -1)) + (~above).sum()  # of "positive above the threshold"
-        found["one threshold on it"] = errors(unknown, unknown) + int(
-            min(wrong.min(), (len(above) - wrong).min())
-        )
+        least = min(wrong.min(), (len(above) - wrong).min())
+        found["one threshold on it"] = errors(unknown, unknown) + int(least)
     how, least = min(found.items(), key=lambda pair: pair[1])
     return f"{how} tells it in {rows - least:,} of {rows:,} rows" if least <= allowed else ""

@@ -12,9 +12,8 @@ from sklearn.utils.metaestimators import available_if
 from nerm import io as saving
 from nerm.errors import InvalidInputError
 from nerm.estimators.regressor import NeutralRegressor
-from nerm.tables.base_models import SavedModel
 from nerm.tables.reading import PART_CELLS, TextTable, table_of
-from nerm.tables.recipe import Guesses, Recipe
+from nerm.tables.recipe import Guesses, Recipe, SavedModel
 from nerm.tables.roles import Role, TableTask
 from nerm.typing import Array, Floats, Matrix
 
@@ -177,23 +176,18 @@ def model_of(content: Mapping[str, Any], path: Any) -> TableModel:
         raise InvalidInputError(must, got, "Fit it again with nerm fit --out") from None
 
 
-def number_column(task: TableTask, column: str) -> Floats:
-    """Return a column of numbers, (n,); raise an error if a cell is no number."""
+def score_column(task: TableTask, column: str, threshold: float | None) -> Floats:
+    """Return a column of scores minus the threshold, (n,); of a regression, the predictions.
+
+    Without a threshold it is 0; then scores that may be probabilities, because none is negative, are refused.
+    """
     numbers = task.table.numbers(column)
     must = f"the score {column!r} must be a number in every row"
     do = "Correct it, or use --prediction for decisions in words"
     task.table.refuse(column, np.isnan(numbers), must, do)
-    return numbers
-
-
-def score_column(task: TableTask, column: str, threshold: float | None) -> Floats:
-    """Return a column of scores minus the threshold, (n,).
-
-    Without a threshold it is 0; then scores that may be probabilities, because none is negative, are refused.
-    """
-    numbers = number_column(task, column)
     least, most = numbers.min(), numbers.max()
-    if threshold is None and 0 <= least < most and not np.isin(numbers, (0, 1)).all():
+    unclear = task.numbers is None and threshold is None and 0 <= least < most
+    if unclear and not np.isin(numbers, (0, 1)).all():
         must = f"--threshold must be given if no score in {column!r} is negative"
         do = "Use --threshold 0.5 for probabilities, or --threshold 0 if every score above 0 means yes"
         raise InvalidInputError(must, f"scores from {least:g} to {most:g}", do)

@@ -4,6 +4,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import permutations
 from statistics import mode
 from typing import Any
 
@@ -84,9 +85,9 @@ def doubtful(name: str, counts: Mapping[str, int], few: int) -> Iterator[str]:
         A value of fewer rows may be a misspelling of one that differs by one letter.
     """
     keys = {word: key_of(word) for word in counts}
-    for word, other in ((a, b) for a in counts for b in counts if counts[a] <= counts[b] and a != b):
+    for word, other in permutations(counts, 2):
         one, two = sorted((keys[word], keys[other]), key=len)
-        if not two.isalpha() or (word > other and counts[word] == counts[other]):
+        if not two.isalpha() or (counts[word], word) > (counts[other], other):
             continue
         if (one and two.startswith(one)) or (counts[word] < few and _one_typo(one, two)):
             pair = counted({word: counts[word], other: counts[other]}).replace(", ", " and ")
@@ -98,13 +99,13 @@ def doubtful(name: str, counts: Mapping[str, int], few: int) -> Iterator[str]:
 
 
 def _one_typo(one: str, two: str) -> bool:
-    """Whether words of at least four letters differ by one letter, or by two adjacent ones swapped."""
-    if len(one) == len(two):
-        differ = [k for k in range(len(one)) if one[k] != two[k]]
-        first, last = differ[0], differ[-1]
-        swapped = last - first == 1 and one[first] + one[last] == two[last] + two[first]
-        return len(one) >= 4 and (first == last or swapped)
-    return len(one) >= 4 and one in {two[:k] + two[k + 1 :] for k in range(len(two))}
+    """Whether words of at least four letters differ by one letter, or by two adjacent ones swapped.
+
+    The second word is not shorter.
+    """
+    first = next((k for k, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
+    rest, other = one[first:], two[first:]
+    return len(one) >= 4 and (other[1:] in (rest, rest[1:]) or other == rest[1::-1] + rest[2:])
 
 
 def word_of(value: Any) -> str:
@@ -227,22 +228,21 @@ def decimal_marks(
     """
     words = {name: set(column).difference(MISSING) for name, column in columns.items()}
     plain = {name: {word for word in known if not math.isnan(_number(word))} for name, known in words.items()}
-    found, either = dict[str, str](), list[str]()
+    able = dict[str, list[str]]()
     for name in [name for name, known in words.items() if plain[name] != known]:
         counts = {m: sum(not math.isnan(_number(word, m)) for word in words[name]) for m in given or ".,"}
         most = max(counts.values())
         if most > max(len(plain[name]), len(words[name]) / 2):
-            able = [mark for mark, count in counts.items() if count == most]
-            found |= {name: able[0]} if len(able) == 1 else {}
-            either += [name] if len(able) == 2 else []
+            able[name] = [mark for mark, count in counts.items() if count == most]
+    found = {name: marks[0] for name, marks in able.items() if len(marks) == 1}
     usual = given or (mode(found.values()) if found else usual)
     if usual == ",":  # then 1.234 means 1234
         for name in words.keys() - found.keys():
             pointed = [word for word in plain[name] if "." in word]
             if pointed and all(map(_THOUSANDS.fullmatch, pointed)):
                 found[name] = ","
-    found |= dict.fromkeys(either, usual or ("." if separator == "," else ","))
-    return {name: found[name] for name in columns if name in found}
+    usual = usual or ("." if separator == "," else ",")
+    return {name: found.get(name, usual) for name in columns if name in found or name in able}
 
 
 def number_notes(name: str, words: Iterable[str], mark: str | None) -> Iterator[str]:
@@ -303,16 +303,3 @@ def date_orders(words: Iterable[str]) -> list[str]:
     counts = {order: int(dates_in(distinct, order).notna().sum()) for order in ORDERS}
     most = max(counts.values())
     return [order for order, count in counts.items() if count == most] if most > len(distinct) / 2 else []
-
-
-def date_parts(words: Iterable[str], order: str) -> dict[str, Floats]:
-    """Return "year", "month" and "days" (since 1970) of dates, (n,) each; nan if a string is no date.
-
-    `words` and `order` are as for `dates_in`.
-
-    >>> {name: part.tolist() for name, part in date_parts(["1970-03-01"], "year-month-day").items()}
-    {'year': [1970.0], 'month': [3.0], 'days': [59.0]}
-    """
-    dates = dates_in(words, order)
-    parts = {"year": dates.year, "month": dates.month, "days": (dates - pd.Timestamp(0)).days}
-    return {name: np.asarray(part, dtype=float) for name, part in parts.items()}

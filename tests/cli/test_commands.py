@@ -264,7 +264,7 @@ def test_help_imports_nothing_heavy():
 
 def test_fit_does_not_load_experiments():
     code = (
-        "import sys; import nerm.report.fitting, nerm.estimators, nerm.cli.fit, nerm.cli.rendering;"
+        "import sys; import nerm.report.fitting, nerm.estimators, nerm.cli.fit, nerm.cli.predictions;"
         "print('LOADED', [name for name in sys.modules if name.startswith('nerm.experiments')])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout

@@ -18,8 +18,7 @@ import nerm.tables
 from nerm.cli.options import FEATURES
 from nerm.report.fitting import Settings, Training
 from nerm.tables import learn_recipe, parse_table
-from nerm.tables.base_models import Trees
-from nerm.tables.recipe import Recipe
+from nerm.tables.recipe import Recipe, Trees
 
 ROLES = ("--target", "hired", "--viewpoint", "sex")
 

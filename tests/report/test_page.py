@@ -7,9 +7,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from nerm.report.chart import axis, figure_svg
 from nerm.report.fitting import Settings
-from nerm.report.page import render_page
+from nerm.report.page import axis, figure_svg, render_page
 from nerm.report.study import run_study
 from nerm.tables import make_task, parse_table
 from tests.cli.conftest import as_csv, census
