@@ -261,8 +261,7 @@ class Training:
         settings, task, X = self.settings, self.task, self.coded[1]
         names = ["loss", "regularizer", "kernel", "lam", "solver", "tol"]
         names += [] if level.limit is None else ["confidence"]
-        if task.numbers is None:
-            names += ["weights"] if level.limit is None else ["weights", "measure", "nearest"]
+        names += [] if task.numbers is not None else ["weights", "measure", "nearest"]
         given = {name: getattr(settings, name) for name in names} | {"limit": level.limit}
         if task.numbers is not None:
             groups = {name: words.str.removeprefix(f"{name} = ") for name, words in task.words.items()}

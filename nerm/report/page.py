@@ -219,9 +219,7 @@ def _named(places: Sequence[tuple[float, float]], study: Study) -> list[bool]:
     """
     lines: dict[int, float] = {}
     for k in (study.chosen, *range(len(study.points))):
-        if all(
-            abs(places[k][1] - line) > 14 for line in lines.values()
-        ):  # pixels; letters are 13 pixels high
+        if all(abs(places[k][1] - line) > 14 for line in lines.values()):  # letters are 13 pixels high
             lines[k] = places[k][1]
     return [k in lines for k in range(len(study.points))]
 

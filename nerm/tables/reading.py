@@ -266,26 +266,24 @@ def _records(rows: Iterable[Iterable[Any]], layout: Layout) -> Iterator[Record]:
 def _zipped(stream: Any, layout: Layout) -> Content:
     """Return the content of an Excel file, or of a zip archive that holds one file."""
     archive = zipfile.ZipFile(stream)
-    members = [m for m in archive.infolist() if not m.is_dir() and not m.filename.startswith("__MACOSX")]
-    names = sorted(member.filename for member in members)
+    names = sorted(name for name in archive.namelist() if not name.startswith("__MACOSX") and name[-1] != "/")
     if "xl/workbook.xml" in names:
         return _excel(stream, layout)
-    if len(members) != 1:
-        got = f"{len(members)}: {', '.join(names[:3])}"
+    if len(names) != 1:
+        got = f"{len(names)}: {', '.join(names[:3])}"
         raise layout.refuse("be an Excel file or an archive of one file", got, "Unpack it and name the table")
-    return _content(archive.open(members[0]), layout)
+    return _content(archive.open(names[0]), layout)
 
 
 def _excel(stream: Any, layout: Layout) -> Content:
     """Return the content of one sheet of an Excel file, by default the first."""
     book = pd.ExcelFile(stream)
-    sheets = list(map(str, book.sheet_names))
-    if layout.sheet is not None:
-        check_known(layout.sheet, "--sheet", sheets)
-    frame = pd.read_excel(book, layout.sheet or sheets[0], header=None, dtype=object, na_filter=False)
-    notes = (f"the sheet {sheets[0]!r} was read, the first of {len(sheets)}; --sheet takes another",)
-    guessed = len(sheets) > 1 and layout.sheet is None
-    return Content(_records(frame.itertuples(index=False), layout), notes if guessed else ())
+    first, *others = sheets = list(map(str, book.sheet_names))
+    check_known(layout.sheet or first, "--sheet", sheets)
+    frame = pd.read_excel(book, layout.sheet or first, header=None, dtype=object, na_filter=False)
+    note = f"the sheet {first!r} was read, the first of {len(sheets)}; --sheet takes another"
+    notes = (note,) if others and layout.sheet is None else ()
+    return Content(_records(frame.itertuples(index=False), layout), notes)
 
 
 def _columnar(stream: Any, layout: Layout) -> Content:
@@ -573,9 +571,8 @@ def _named_once(names: list[str], source: str) -> list[str]:
     """Return the names of columns; raise an error if two are equal."""
     name, times = Counter(names).most_common(1)[0] if names else ("", 1)
     if times > 1:
-        raise InvalidInputError(
-            f"{source!r} must name every column once", f"{name!r} {times} times", "Rename one"
-        )
+        must = f"{source!r} must name every column once"
+        raise InvalidInputError(must, f"{name!r} {times} times", "Rename one")
     return names
 
 

@@ -104,9 +104,7 @@ class Numeric:
         do = "Correct it, or leave the field empty"
         table.refuse(self.name, np.isnan(numbers) & ~unknown, must, do)
         if not self.indicator:
-            guesses[self.features[0], f"{{}} missing values replaced by {self.median:g}"] += int(
-                unknown.sum()
-            )
+            guesses[self.features[0], f"{{}} missing values replaced by {self.median:g}"] += unknown.sum()
         known = table.known(self.name) if self.part == "days" else ()
         if known and date_orders(known) != [self.holds]:
             guesses[self.name, f"dates read as in fit ({self.holds}), though they can be read otherwise"] += 1
@@ -162,11 +160,9 @@ class Nominal:
         codes = levels.codes(np.where(unknown, MISSING_LEVEL, words))
         if self.pooled:
             codes[(codes < 0) & ~unknown] = self.levels.index(OTHER)
-        guesses[self.name, "{} values not seen in fit, coded as none of the known ones"] += int(
-            (codes < 0).sum()
-        )
+        guesses[self.name, "{} values not seen in fit, coded as none of the known ones"] += (codes < 0).sum()
         alike = "{} values read as the values of fit that differ only by case, blanks or accents"
-        guesses[self.name, f"{alike}; --exact keeps them apart"] += int((words != table[self.name]).sum())
+        guesses[self.name, f"{alike}; --exact keeps them apart"] += (words != table[self.name]).sum()
         return levels.matrix(codes, unknown=0.5)
 
 
@@ -581,12 +577,11 @@ class TablePiece:
             table = part.rows(~np.any([part.unknown(role) for role in roles], axis=0))
             if not len(table):
                 continue
-            columns = {column: table[column] for column in table.names if column not in roles}
-            for column in columns.keys() & table.marks.keys():  # a DataFrame has no decimal marks
+            frame = table.frame.drop(columns=roles).reset_index(drop=True)
+            for column in set(frame) & table.marks.keys():  # a DataFrame has no decimal marks
                 numbers = table.numbers(column)
                 written = np.array([repr(x) for x in numbers.tolist()])
-                columns[column] = np.where(np.isnan(numbers), table[column], written)
-            frame = pd.DataFrame(columns, dtype=object)
+                frame[column] = np.where(np.isnan(numbers), table[column], written)
             views = {view: table[view].astype(str) for view in self.viewpoints}
             weights = table.numbers(weight) if weight else None
             name = f"part {number} of {self.name}" if is_file else self.name
@@ -624,8 +619,8 @@ def learn_features(sample: Any, levels: Mapping[str, set[str] | None]) -> TableF
     """
     copies = []
     for name, words in levels.items():
-        seen = set(sample[name])
-        copies += [sample.iloc[[0]].assign(**{name: word}) for word in sorted((words or set()) - seen)]
+        unseen = sorted((words or set()).difference(sample[name]))
+        copies += [sample.iloc[[0]].assign(**{name: word}) for word in unseen]
     rows = table_of(pd.concat([sample, *copies], ignore_index=True), exact=True)
     recipe, _ = learn_recipe(rows, list(sample.columns))
     return TableFeatures(recipe)

@@ -369,9 +369,8 @@ def _pooled(name: str, words: Array) -> tuple[Array, list[str]]:
     small = counts[counts < FEW_ROWS].sort_index()
     if len(small) == len(counts):
         must = f"a group of {name!r} must have at least {FEW_ROWS} rows"
-        do = (
-            "Read values as one with --same, use more rows, or set one group against the rest with --favoured"
-        )
+        do = "set one group against the rest with --favoured"
+        do = f"Read values as one with --same, use more rows, or {do}"
         raise InvalidInputError(must, cells.counted(counts.to_dict(), MOST_SHOWN), do)
     if small.empty:
         return words, []
