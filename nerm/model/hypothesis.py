@@ -344,7 +344,7 @@ def sorted_csr(X: Matrix) -> Matrix:
     return X
 
 
-def make(X: Matrix, kernel: kernels.Kernel | None) -> Hypothesis:
+def make_hypothesis(X: Matrix, kernel: kernels.Kernel | None) -> Hypothesis:
     """Return a linear hypothesis (`kernel` is None) or a kernel hypothesis on a copy of the rows X."""
     if kernel is None:
         return LinearHypothesis(X.copy())

@@ -15,12 +15,11 @@ import numpy as np
 from nerm.atoms.difference import DCFunction
 from nerm.atoms.regularizer import Regularizer, SquaredL2
 from nerm.errors import InvalidInputError
-from nerm.model import hypothesis as hypotheses
 from nerm.model import kernels
 from nerm.model.blocks import Block, ObjectiveValue, by_side, limit_values, make_blocks, objective_value
 from nerm.model.constraints import ROUNDING, LinearConstraint, Polyhedron, polyhedron
 from nerm.model.expressions import Limit, Neutrality, Objective, Risk, WeightedTerm
-from nerm.model.hypothesis import Hypothesis, KernelHypothesis
+from nerm.model.hypothesis import Hypothesis, KernelHypothesis, make_hypothesis, sorted_csr
 from nerm.typing import Array, Floats
 from nerm.validation import (
     as_finite,
@@ -577,7 +576,7 @@ def bind(
     if not any(isinstance(t.term, Risk) for t in objective.terms):
         must, do = "an objective must contain a risk", "Add Risk(Hinge()), for instance"
         raise InvalidInputError(must, repr(objective), do)
-    matrix = hypotheses.sorted_csr(X if checked else as_matrix(X))
+    matrix = sorted_csr(X if checked else as_matrix(X))
     n = matrix.shape[0]
     resolved = None if kernel is None else kernels.resolve(kernel).fitted(matrix)
     for name, values in {"y": y, "sample_weight": sample_weight}.items():
@@ -593,7 +592,7 @@ def bind(
         must = "'viewpoint' must be given when the objective has a neutrality term"
         raise InvalidInputError(must, "None", "Pass viewpoint=..., or drop the term")
     weights = own(as_weights(sample_weight, n, "sample_weight"))
-    hypothesis = hypotheses.make(matrix, resolved)
+    hypothesis = make_hypothesis(matrix, resolved)
     linear = [c for c in objective.constraints if isinstance(c, LinearConstraint)]
     _check_coefficients(objective, hypothesis, linear)
     blocks = make_blocks(objective, labels, viewpoints, weights)
@@ -615,10 +614,10 @@ def bind(
 
 
 def _check_coefficients(
-    objective: Objective, hypothesis: hypotheses.Hypothesis, linear: Sequence[LinearConstraint]
+    objective: Objective, hypothesis: Hypothesis, linear: Sequence[LinearConstraint]
 ) -> None:
     """Raise an error if a regularizer or a linear constraint does not fit the hypothesis."""
-    is_kernel = isinstance(hypothesis, hypotheses.KernelHypothesis)
+    is_kernel = isinstance(hypothesis, KernelHypothesis)
     if linear and is_kernel:
         must = "coefficients can be constrained on a linear problem only"
         raise InvalidInputError(must, "a kernel", "Pass kernel=None, or drop these constraints")

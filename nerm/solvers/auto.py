@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import inf, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from nerm.certify.conjugates import square_weight
+from nerm.model.blocks import row_squares
 from nerm.model.problem import Problem, relaxed_problem
 from nerm.solvers.base import NermSolver
 
@@ -27,7 +28,6 @@ DENSE = 1e-10  # per multiplication in a product of dense matrices
 ROW = 3e-7  # per row in a pass over the rows
 NEWTON_STEPS = 20  # iterations of an interior-point method
 PASSES = 10  # passes over X per root of the condition number (conjugate gradients), or over K (pair steps)
-SAMPLE = 1000  # rows from which the condition number is estimated
 SECOND_SOLVER = 60.0  # largest estimated seconds of a second solver
 
 
@@ -65,13 +65,9 @@ class Shape:
             self.nonzeros, self.squares, self.condition = float(n * n), float(n**3), n / ridge
             return
         self.nonzeros, self.squares = float(X.size), float(n) * d**2
-        sample: Any = X[:: max(1, n // SAMPLE)]
         if self.sparse:
             self.squares = float(np.square(np.diff(X.indptr), dtype=float).sum())
-        entries = sample.data if self.sparse else np.ravel(sample)
-        # no BLAS product: its threads would keep a core for 0.1 s, from the solver that starts next
-        mean_square = float(np.square(entries).sum()) / (sample.shape[0] * max(min(n, d), 1))
-        self.condition = n * mean_square / ridge
+        self.condition = float(row_squares(X).sum()) / (max(min(n, d), 1) * ridge)
 
 
 def interior_point(shape: Shape) -> float:
