@@ -96,6 +96,8 @@ class DualPoint(NamedTuple):
         (1/n) sum_i c_i x_i - A'z up to rounding, for linear constraints A w <= b with multipliers z.
     q_error : float
         The Euclidean norm of the difference between these two vectors; 0 in exact arithmetic.
+    conjugates : float
+        The sum over blocks and rows of the absolute weighted conjugates in D.
 
     """
 
@@ -104,6 +106,7 @@ class DualPoint(NamedTuple):
     reason: str = ""
     q: Floats | None = None
     q_error: float = 0.0
+    conjugates: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,13 +153,14 @@ class Slack:
         """Return a bound on the error of the block's atom in each row, (n,).
 
         Two errors are added: the effect of the `errors` of the scores, (n,), and the rounding error of the
-        atom itself. The slopes next to the margins are computed only if the atom's largest slope does not
-        bound the effect well enough.
+        atom itself. The slopes next to the margins are computed only if the largest slope between the
+        smallest and the largest margin does not bound the effect well enough.
         """
         margins = block.margins(self.scores)
         width = np.abs(block.targets) * errors + EPS * (np.abs(margins) + 2 * np.abs(block.offsets))
-        values, steepest = np.abs(block.atom.value(margins)), np.asarray(max(map(abs, block.domain)))
-        if not steepest * width.max(initial=0.0) <= 1e-4 * NEGLIGIBLE * values.mean():
+        values, ends = np.abs(block.atom.value(margins)), width.max() * np.array([-1.0, 1.0])
+        steepest = np.abs(block.atom.subgradient(np.array([margins.min(), margins.max()]) + ends)).max()
+        if not steepest * width.max() <= 1e-4 * NEGLIGIBLE * values.mean():
             low = block.atom.subgradient(margins - width)[0]
             steepest = np.maximum(np.abs(low), np.abs(block.atom.subgradient(margins + width)[1]))
         return np.asarray(steepest * width + 4 * EPS * values)
@@ -186,7 +190,7 @@ class Slack:
             problem = relaxed_problem(problem, at.limits)
         optimum = point.q / self.mu if self.mu > 0 else 0.0 * point.q
         extent = max(hypothesis.extent(self.coef), hypothesis.extent(optimum))
-        own, wrong = 0.0, 0.0
+        own, wrong = point.conjugates, 0.0
         sizes, c = np.zeros((2, hypothesis.n))
         weights_of_blocks = scaled_weights(problem, at.thetas)
         rows = zip(term_weights(problem), weights_of_blocks, problem.blocks, at.rows, strict=True)
@@ -194,8 +198,7 @@ class Slack:
             weighted = weights * block.targets * row
             sizes += np.abs(weighted)
             c += weighted
-            stars = np.where(weights > 0, np.abs(block.atom.conjugate(-row)), 0.0)
-            own += weigh(weights, stars + (2 + np.abs(block.offsets)) * np.abs(row))
+            own += weigh(weights, (2 + np.abs(block.offsets)) * np.abs(row))
             if block.atom.by_hand:
                 wrong += factor * weigh(block.weights, self._by_hand(block, row))
         errors = hypothesis.score_errors(extent, self.level) + 2 * EPS * np.abs(self.scores)
@@ -481,8 +484,10 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
         at: Multipliers, omega: float, z: Floats, q: Floats, q_error: float, reason: str = ""
     ) -> DualPoint:
         offset = 0.0 if region is None else float(z @ region.bound)
-        value = -separable(problem, at) - omega - offset - lost(problem, at)
-        return DualPoint(-np.inf if np.isnan(value) else value, replace(at, linear=z), reason, q, q_error)
+        conjugates, size = separable(problem, at)
+        value = -conjugates - omega - offset - lost(problem, at)
+        behind = replace(at, linear=z)
+        return DualPoint(-np.inf if np.isnan(value) else value, behind, reason, q, q_error, size)
 
     def dual_vector(at: Multipliers) -> Floats:
         """Return (1/n) sum_i c_i x_i - A'z."""

@@ -38,7 +38,6 @@ from nerm.model.blocks import (
     shares,
     term_weights,
     two_sided,
-    weigh,
     weighted_duals,
 )
 from nerm.model.constraints import nonnegative_least_squares
@@ -108,8 +107,8 @@ def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers
     return None if conditions.settle(problem, copy, target).any() else copy
 
 
-def separable(problem: Problem, multipliers: Multipliers) -> float:
-    """Return the sum over rows in the negative dual bound -D.
+def separable(problem: Problem, multipliers: Multipliers) -> tuple[float, float]:
+    """Return the sum over rows in the negative dual bound -D, and n times the sum of absolute values.
 
     D is defined in `nerm.certify.certificate`. The sum is::
 
@@ -119,9 +118,12 @@ def separable(problem: Problem, multipliers: Multipliers) -> float:
     weight_ji = term weight x share x row weight
     (`nerm.model.blocks.scaled_weights`).
     """
+    total, size = 0.0, 0.0
     weights = scaled_weights(problem, multipliers.thetas)
-    rows = zip(weights, problem.blocks, multipliers.rows, strict=True)
-    return sum((weigh(w, block.conjugates(row)) for w, block, row in rows), start=0.0) / problem.divisor
+    for w, block, row in zip(weights, problem.blocks, multipliers.rows, strict=True):
+        values = w * np.where(w > 0, block.conjugates(row), 0.0)
+        total, size = total + float(values.sum()), size + float(np.abs(values).sum())
+    return total / problem.divisor, size
 
 
 def lost(problem: Problem, multipliers: Multipliers) -> float:

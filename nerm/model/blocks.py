@@ -69,7 +69,8 @@ class Block:
     @cached_property
     def at_zero(self) -> float:
         """The sum of the block at f = 0."""
-        return self.total(np.zeros(len(self.targets)))
+        at_zero = self.atom.value(-self.offsets if self.offsets.any() else np.zeros(1))
+        return weigh(self.weights, np.where(self.weights > 0, at_zero, 0.0))
 
     def conjugates(self, row: Floats) -> Floats:
         """Return the conjugate of f_i -> atom(targets_i f_i - offsets_i) at dual variables, (n,).

@@ -188,7 +188,7 @@ class ChangeBound:
             if m >= 0 if ends else m <= 0:
                 return nothing
             omega = conjugate_of_sum(parts, hypothesis.adjoint(c) / n - m * a, hypothesis.squared_norm)
-            ends.append(-(separable(problem, at) + omega.value + error + self.value) / m)
+            ends.append(-(separable(problem, at)[0] + omega.value + error + self.value) / m)
         return a, ends[0], ends[1]
 
     def update(self, tol: float = 1e-6) -> Solution:

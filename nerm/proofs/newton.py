@@ -40,6 +40,7 @@ class NewtonStep:
         down, up = (multipliers_at(problem.blocks, scores + way * h) for way in (-1, 1))
         self.rates = (up - down) / (2 * h)
         density = -weighted_duals(problem, self.rates, at.thetas)
+        self.rate = float(density.sum())
         self.H, w = self.space.gram(density) / problem.divisor, np.arange(self.space.X.shape[1])
         self.H[w, w] += self.mu
         plus = np.flatnonzero([block.side > 0 for block in problem.blocks])
@@ -79,11 +80,26 @@ class NewtonStep:
         dz, change, _ = System(self.H, etas * G).solve(g, -etas * r)
         moved, level = self.space.outside(dz[:, 0])
         moved = np.append(moved, np.zeros(len(coef) - len(moved)))
-        thetas, rows = at.thetas.copy(), at.rows.copy()
+        thetas = at.thetas.copy()
         thetas[self.tied] = np.clip(thetas[self.tied] + change[:, 0], 0.0, 1.0)
-        rows[:, :old] += self.rates * hypothesis.scores(moved, float(level))[:old]
+        new = coef + moved, intercept + float(level)
+        change_of_scores = (hypothesis.scores(*new) - scores)[:old]
+        domains = np.array([block.domain for block in problem.blocks])
+
+        def multipliers(shift: float) -> tuple[Floats, float]:
+            """Return the multipliers for another change of the scores, and the sum of their c_i."""
+            rows = at.rows.copy()
+            rows[:, :old] += self.rates * (change_of_scores + shift)
+            np.clip(rows, *domains.T[:, :, None], out=rows)
+            return rows, float(weighted_duals(problem, rows, thetas).sum())
+
+        rows, excess = multipliers(0.0)
+        if problem.intercept:  # mix them with others of the opposite excess, so that sum_i c_i = 0
+            others, lack = multipliers(2 * excess / self.rate)
+            if excess * lack < 0:
+                rows = (excess * others - lack * rows) / (excess - lack)
         old_gap = float(np.sum(g[: space.X.shape[1]] ** 2)) / (2 * self.mu)
-        return (coef + moved, intercept + float(level)), Multipliers(rows, thetas), old_gap
+        return new, Multipliers(rows, thetas), old_gap
 
 
 _KNOWN: WeakKeyDictionary[Solution, NewtonStep] = WeakKeyDictionary()
