@@ -7,7 +7,7 @@ slope, by Newton steps that a bracket safeguards. All functions are vectorised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache, reduce
 from itertools import chain, pairwise
@@ -26,7 +26,6 @@ STEEPEST = 1e6  # larger curvatures count as this one
 SETTLED = 1e-13  # relative distance at which two roots, breakpoints or slopes count as equal
 MOST_ITERATIONS = 200  # of a root finder
 ROUNDING = 8 * np.finfo(float).eps
-FEW = 8  # breakpoints up to which comparing one by one is faster than a binary search
 GRID = np.sinh(np.linspace(-15.0, 15.0, 3001))  # margins up to 1.6e6, dense around 0
 
 
@@ -202,7 +201,7 @@ def _place(points: Floats, x: Floats, side: Literal["left", "right"]) -> Ints:
 
     Few points are compared with x one by one, which is ten times as fast.
     """
-    if len(points) > FEW:
+    if len(points) > 8:
         return np.searchsorted(points, x, side)
     is_before = np.less if side == "left" else np.less_equal
     place = np.zeros(np.shape(x), dtype=int)
@@ -332,8 +331,8 @@ class Function:
 
     @np.errstate(all="ignore")
     def value(self, m: Floats) -> Floats:
-        """Return the value at m; that of a few lines is their maximum."""
-        if not (self._has_lines and 0 < len(self.breaks) <= FEW):
+        """Return the value at m; that of lines is their maximum."""
+        if not self._has_lines:
             return self.jet(m).value
         lines: Any = self.pieces
         values = (p.slope * (m - p.centre) + p.level if p.slope else p.level for p in lines)
@@ -341,8 +340,9 @@ class Function:
 
     @cached_property
     def _has_lines(self) -> bool:
-        """Whether the function is the maximum of lines."""
-        return self.is_quadratic and not self._coefficients[0].any() and self.is_convex
+        """Whether the function is the maximum of at least two lines."""
+        straight = self.is_quadratic and not self._coefficients[0].any()
+        return len(self.breaks) > 0 and straight and self.is_convex
 
     @cached_property
     def _coefficients(self) -> Floats:
@@ -430,44 +430,19 @@ class Function:
         constant; of any other function only the jumps are taken. The range of u contains 0 if possible:
         segments below the slope 0 have u in [-height, 0], those above have [0, height].
         """
-        (low, high), kinked, parts = self.jumps, self.kinked, list[tuple[float, float, float, float]]()
-        ends = self._ends
-        origin = float(np.clip(0.0, *self.end_slopes)) if self.is_quadratic else 0.0
-
-        def add_part(a: float, q: float, first: float, last: float) -> None:
-            shift = min(max(origin, first), last)  # the slope of the function at which u of this part is 0
-            parts.append((a + q * shift, q, first - shift, last - shift))
-
-        for k, piece in enumerate(self.pieces):
-            if self.is_quadratic and piece.most > 0:
-                curve, slope, _, centre = piece  # type: ignore[misc]
-                first, last = (slope + 2 * curve * (ends[k : k + 2] - centre)).tolist()
-                add_part(centre - slope / (2 * curve), 1 / (2 * curve), first, last)
-            if k < len(low) and kinked[k]:
-                add_part(float(self.breaks[k]), 0.0, float(low[k]), float(high[k]))
+        low, high = self.end_slopes
+        origin = float(np.clip(0.0, low, high)) if self.is_quadratic else 0.0
+        segments = zip(pairwise([low, *self._star.breaks.tolist(), high]), self._star.pieces, strict=True)
+        parts = list[tuple[float, float, float, float]]()
+        for (first, last), piece in segments:
+            q, a, level, _ = piece.around(0.0)  # type: ignore[union-attr]
+            is_jump = not q and last - first > self._jump(KINK) and not np.isnan(level)
+            if is_jump or (q and self.is_quadratic):
+                shift = min(max(origin, first), last)  # u of this part is 0 at this slope
+                parts.append((a + 2 * q * shift, 2 * q, first - shift, last - shift))
         if origin or (self.is_quadratic and not parts):  # all slopes have the same sign: a linear part
             parts.append((0.0, 0.0, origin, origin))
         return parts
-
-    def _inverted(
-        self,
-        ridge: float,
-        step: float,
-        pieces: Sequence[Piece],
-        points: Sequence[Piece],
-        ends: tuple[float, float],
-    ) -> Function:
-        """Return a function of r = ridge m + step dphi(m) for r between `ends`.
-
-        `pieces` belong to the r of the pieces of phi, `points` to those of its breakpoints, where r jumps.
-        Pieces of no width are left out.
-        """
-        low, high = (ridge * self.breaks + step * slopes for slopes in self.jumps)
-        breaks = np.maximum.accumulate(np.column_stack([low, high]).ravel())
-        in_turn = [*chain.from_iterable(zip(pieces, points, strict=False)), pieces[-1]]
-        wide = np.diff(breaks, prepend=ends[0], append=ends[1]) > 0
-        kept = np.flatnonzero(wide if wide.any() else ~wide)
-        return Function(tuple(in_turn[k] for k in kept), breaks[kept[1:] - 1])
 
     @property
     def _ends(self) -> Floats:
@@ -482,26 +457,25 @@ class Function:
         known = np.isfinite(slopes)
         return points[known], np.maximum.accumulate(slopes[known])
 
-    def _newton(self, r: Floats, ridge: float, step: float, first: Any, last: Any) -> Floats:
-        """Return the roots between `first` and `last`, on curves, by safeguarded Newton steps.
+    def _newton(self, r: Floats, near: float, first: Any, last: Any) -> Floats:
+        """Return the points on curves with the slopes r, between `first` and `last`, by safe Newton steps.
 
-        The bracket comes from a table. At an end slope take the point nearest to 0 that has it: u m - phi(m)
-        loses digits far away.
+        `near` is the relative length of the last step. The bracket comes from a table. At an end slope take
+        the point nearest to 0 that has it: u m - phi(m) loses digits far away.
         """
-        points, slopes = self._table
-        table = ridge * points + step * slopes
+        points, table = self._table
         k = np.searchsorted(table, r, "right")
         k = np.where(r < table[-1], np.clip(k, 1, len(points) - 1), np.searchsorted(table, table[-1]))
         low, high = np.maximum(first, points[k - 1]), np.minimum(last, points[k])
         low, high = np.where(r < table[-1], low, high), np.where(r > table[0], high, low)
         found, left = np.zeros(len(r)), np.arange(len(r))
-        m, near = 0.5 * (low + high), SETTLED if ridge else 0.1 * NARROW  # `_enclosed` adds the rest
+        m = 0.5 * (low + high)
         for count in range(MOST_ITERATIONS):
             jet = self.jet(m)
-            excess = ridge * m + step * jet.slope - r
+            excess = jet.slope - r
             excess = np.where(np.isnan(excess), m, excess)  # an overflow: the root is closer to 0
             low, high = np.where(excess <= 0, m, low), np.where(excess >= 0, m, high)
-            move = excess / (ridge + step * jet.curvature)
+            move = excess / jet.curvature
             safe = (m - move > low) & (m - move < high) & (count % 8 < 7)
             found[left] = m
             open_ = np.fmin(np.abs(move), high - low) > near * (1 + np.abs(m))
@@ -527,21 +501,27 @@ class Function:
                 values[out] = piece.star(np.clip(slopes[out], low + rounding, high - rounding))
                 found[here] = values
             elif here.any():
-                m = self._newton(slopes, 0.0, 1.0, *self._ends[k : k + 2])
+                m = self._newton(slopes, 0.1 * NARROW, *self._ends[k : k + 2])  # `_enclosed` adds the rest
                 found[here] = self._enclosed(k, slopes, m)
         return np.where(inside, found, np.inf) + 0.0
 
     @cached_property
     def _star(self) -> Function:
-        """The conjugate for u between the end slopes, except on curves (`_marked`).
+        """The conjugate for u between the end slopes; its slope is the maximizer of u m - phi(m).
 
         Its pieces are the conjugates of the pieces, and u b - phi(b) for u between the slopes next to a
-        breakpoint b.
+        breakpoint b. In place of curve k is a mark, whose value is nan and whose slope is k.
         """
+        marks = (Quadratic(0.0, float(k), np.nan) for k in range(len(self.pieces)))
+        pairs = zip(self.pieces, marks, strict=True)
+        pieces = [piece.star if isinstance(piece, Quadratic) else mark for piece, mark in pairs]
         values = zip(self.breaks.tolist(), self.jet(self.breaks).value.tolist(), strict=True)
-        pieces = _marked(self.pieces, lambda piece: piece.star)
-        points = [Quadratic(0.0, b, -value) for b, value in values]
-        return self._inverted(0.0, 1.0, pieces, points, self.end_slopes)
+        points = (Quadratic(0.0, b, -value) for b, value in values)
+        in_turn = [*chain.from_iterable(zip(pieces, points, strict=False)), pieces[-1]]
+        slopes = np.maximum.accumulate(np.column_stack(self.jumps).ravel())
+        wide = np.diff(slopes, prepend=self.end_slopes[0], append=self.end_slopes[1]) > 0
+        kept = np.flatnonzero(wide if wide.any() else ~wide)
+        return Function(tuple(in_turn[k] for k in kept), slopes[kept[1:] - 1])
 
     def _enclosed(self, k: int, u: Floats, m: Floats) -> Floats:
         """Return an upper bound on sup_x u x - phi(x), whose maximizer lies in piece k, near m.
@@ -575,32 +555,24 @@ class Function:
 
     @np.errstate(all="ignore")
     def prox(self, z: Floats, step: float) -> Floats:
-        """Return argmin_m  step phi(m) + (m - z)^2 / 2, in the shape of z."""
-        value, number, _ = _resolvent(self, step).jet(z)
-        m = np.array(value)
-        if self._curves:
-            here, ends = np.isnan(m), self._ends
-            k = number[here].astype(int)
-            m[here] = self._newton(z[here], 1.0, step, ends[k], ends[k + 1])
+        """Return argmin_m  step phi(m) + (m - z)^2 / 2, in the shape of z.
+
+        It is the maximizer of z m - f(m) with f(m) = step phi(m) + m^2 / 2.
+        """
+        f = _with_square(self, step)
+        value, found, _ = f._star.jet(z)
+        m = np.array(found)
+        if f._curves:
+            here, ends = np.isnan(value), f._ends
+            k = found[here].astype(int)
+            m[here] = f._newton(z[here], SETTLED, ends[k], ends[k + 1])
         return m
 
 
-def _marked(pieces: tuple[Piece, ...], change: Callable[[Quadratic], Quadratic]) -> list[Piece]:
-    """Return the changed quadratics; in place of curve k a mark, whose value is nan and whose slope is k."""
-    marks = (Quadratic(0.0, float(k), np.nan) for k in range(len(pieces)))
-    return [change(p) if isinstance(p, Quadratic) else mark for p, mark in zip(pieces, marks, strict=True)]
-
-
 @lru_cache(maxsize=256)
-def _resolvent(phi: Function, step: float) -> Function:
-    """Return the inverse of m -> m + step dphi(m), the prox, except on curves (`_marked`)."""
-
-    def line(p: Quadratic) -> Quadratic:
-        return Quadratic(0.0, 1 / (1 + 2 * step * p.curve), p.centre, p.centre + step * p.slope)
-
-    pieces = _marked(phi.pieces, line)
-    points = [Quadratic(0.0, 0.0, b) for b in phi.breaks.tolist()]
-    return phi._inverted(1.0, step, pieces, points, (-np.inf, np.inf))
+def _with_square(phi: Function, step: float) -> Function:
+    """Return step phi(m) + m^2 / 2."""
+    return phi * step + Function((Quadratic(0.5, 0.0, 0.0),))
 
 
 #: The margin itself. A formula of nerm's own atoms applied to it gives its function without cvxpy.

@@ -125,7 +125,7 @@ def conjugate_of_sum(parts: Parts, q: Floats, squared_norm: Callable[[Floats], f
     if exact.shrink > 1 - NEGLIGIBLE:
         return min(found, exact, key=lambda one: (one.shrink <= 1 - NEGLIGIBLE, one.value))
     near = _along(others, mu, split(others, q, 1e-3), q)  # a small squared l2 term gives a point near q
-    best = max(found, exact, near, key=lambda one: one.shrink)
+    best = max(found, exact, near, key=lambda one: one.shrink if one.value < np.inf else 0.0)
     return best._replace(nearest=near.nearest, nearest_value=near.nearest_value)
 
 

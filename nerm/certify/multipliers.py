@@ -152,7 +152,7 @@ def _domains(problem: Problem) -> Floats:
 
 
 def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Multipliers | None:
-    """Return (1 - t) * centre + t * multipliers; None if there is no centre.
+    """Return (1 - t) * centre + t * multipliers for t < 1; None if there is no centre.
 
     The centre is alpha = 0, beta^+ = beta^-, theta = 1/2; its weighted duals c_i are 0. The dual bound D is
     concave in (alpha, theta beta^+, (1 - theta) beta^-, theta), so the combination is taken of these
@@ -166,11 +166,9 @@ def towards_centre(problem: Problem, multipliers: Multipliers, t: float) -> Mult
     old, new = shares(problem.blocks, multipliers.thetas), shares(problem.blocks, thetas)
     rows = t * multipliers.rows
     for j, block in enumerate(problem.blocks):
-        if block.side and new[j] > 0:
+        if block.side:
             rest = (1 - t) * 0.5 * float(np.clip(0.0, *block.domain))
             rows[j] = (t * old[j] * multipliers.rows[j] + rest) / new[j]
-        elif block.side:
-            rows[j] = multipliers.rows[j]
     return Multipliers(np.clip(rows, *_domains(problem)), thetas)  # rounding can leave a domain
 
 
