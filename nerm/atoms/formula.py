@@ -22,8 +22,6 @@ from nerm.atoms.functions import (
     Function,
     Jet,
     NoRuleError,
-    Piece,
-    Quadratic,
     as_function,
     composed,
 )
@@ -32,61 +30,6 @@ from nerm.typing import Floats
 
 SECANT = 1e-7  # relative step of slopes of an atom without a rule
 POINTS = np.sinh(np.linspace(-15.0, 15.0, 301))  # margins at which cvxpy evaluates a formula once
-
-
-def power(x: Function, p: float) -> Function:
-    """Return x^p; p is 0 or at least 1."""
-    if p in (0, 1):
-        return x if p else as_function(1.0)
-    if p < 1:
-        raise NoRuleError(f"the power {p:g}")
-    whole = p % 2 == 0  # else it is defined for x >= 0 only; rounding may lead out of that
-
-    def of(x: Floats, q: float) -> Floats:
-        return np.power(x if whole else np.where(x > -1e-9, np.maximum(x, 0.0), np.nan), q)
-
-    bent = composed(lambda x: of(x, p), lambda x: p * of(x, p - 1), lambda x: p * (p - 1) * of(x, p - 2))
-
-    def piece(f: Piece, at: float) -> Piece:
-        if p == 2 and isinstance(f, Quadratic) and f.slope and not f.curve:
-            return Quadratic(f.slope**2, 0.0, 0.0, f.centre - f.level / f.slope)
-        return bent(f, at)
-
-    return x.map(
-        piece, x.maximum(0.0).breaks if p < 2 else x.breaks
-    )  # below 2 the curvature at 0 is infinite
-
-
-def huber(x: Function, M: float) -> Function:
-    """Return x^2 for |x| <= M and 2 M |x| - M^2 beyond."""
-    size = abs(x)
-    return power(size - (size - M).maximum(0.0), 2) + (size - M).maximum(0.0) * (2 * M)
-
-
-def exp(x: Function) -> Function:
-    """Return e^x; its conjugate is u log(u) - u."""
-    return x.map(composed(np.exp, np.exp, np.exp, star=lambda u: np.where(u >= 0, _times_log(u) - u, np.inf)))
-
-
-def logistic(x: Function) -> Function:
-    """Return log(1 + e^x); its conjugate is u log(u) + (1 - u) log(1 - u)."""
-
-    def small(x: Any) -> Any:  # numpy computes e^x several times as fast as scipy's logaddexp and expit
-        return np.exp(-np.abs(x))
-
-    bent = composed(
-        lambda x: np.maximum(x, 0.0) + np.log1p(small(x)),
-        lambda x: np.exp(np.minimum(x, 0.0)) / (1 + small(x)),
-        lambda x: small(x) / (1 + small(x)) ** 2,
-        0.25,
-        lambda u: np.where((u >= 0) & (u <= 1), _times_log(u) + _times_log(1 - u), np.inf),
-    )
-    return x.map(bent)
-
-
-def _times_log(u: Any) -> Any:
-    """Return u log(u), 0 at u = 0; four times as fast as scipy's entr."""
-    return u * np.log(np.where(u > 0, u, 1.0))
 
 
 def _xexp(x: Function) -> Function:
@@ -103,7 +46,7 @@ def _along(atom: Any, rows: list[Function], join: Callable[[Function, Function],
 
 
 def _length(atom: Any, rows: list[Function]) -> Function:
-    squares = _along(atom, [power(x, 2) for x in rows], add)
+    squares = _along(atom, [x.power(2) for x in rows], add)
     if number(atom.p) != 2 or squares.conjugate(np.zeros(1))[0] >= 0:
         raise NoRuleError("another norm than a Euclidean one that is nowhere 0")
     return squares.map(composed(np.sqrt, lambda x: 0.5 * x**-0.5, lambda x: -0.25 * x**-1.5))
@@ -132,10 +75,10 @@ RULES: dict[str, Callable[..., Any]] = {
     "abs": lambda atom, x: abs(x),
     "maximum": lambda atom, *x: reduce(Function.maximum, x),
     "minimum": lambda atom, *x: -reduce(Function.maximum, (-one for one in x)),
-    "power": lambda atom, x: power(x, number(atom.p)),
-    "huber": lambda atom, x: huber(x, number(atom.M)),
-    "exp": lambda atom, x: exp(x),
-    "logistic": lambda atom, x: logistic(x),
+    "power": lambda atom, x: x.power(number(atom.p)),
+    "huber": lambda atom, x: x.huber(number(atom.M)),
+    "exp": lambda atom, x: x.exp(),
+    "logistic": lambda atom, x: x.logistic(),
     "xexp": lambda atom, x: _xexp(x),
 }
 
@@ -145,7 +88,7 @@ RULES_FOR_ROWS: dict[str, Callable[..., Any]] = {
     "vstack": lambda atom, *x: list(x),
     "sum": lambda atom, x: _along(atom, x, add),
     "max": lambda atom, x: _along(atom, x, Function.maximum),
-    "log_sum_exp": lambda atom, x: _along(atom, x, lambda one, two: two + logistic(one - two)),
+    "log_sum_exp": lambda atom, x: _along(atom, x, lambda one, two: two + (one - two).logistic()),
     "pnorm": _length,
     "norm1": lambda atom, x: _along(atom, list(map(abs, x)), add),
     "norm_inf": lambda atom, x: _along(atom, list(map(abs, x)), Function.maximum),

@@ -210,6 +210,11 @@ def _place(points: Floats, x: Floats, side: Literal["left", "right"]) -> Ints:
     return place
 
 
+def _times_log(u: Any) -> Any:
+    """Return u log(u), 0 at u = 0; four times as fast as scipy's entr."""
+    return u * np.log(np.where(u > 0, u, 1.0))
+
+
 def _inside(breaks: Floats) -> Floats:
     """Return one point inside each piece, (K + 1,)."""
     if not len(breaks):
@@ -303,6 +308,61 @@ class Function:
             p, q = (f.pieces[int(np.searchsorted(f.breaks, x))] for f in (self, other))
             found.extend(roots(p, q, low, high))
         return self.joined(other, np.union1d(breaks, found), larger)
+
+    def pos(self) -> Function:
+        """Return max(f, 0)."""
+        return self.maximum(0.0)
+
+    def square(self) -> Function:
+        """Return f^2."""
+        return self.power(2)
+
+    def power(self, p: float) -> Function:
+        """Return f^p; p is 0 or at least 1."""
+        if p in (0, 1):
+            return self if p else as_function(1.0)
+        if p < 1:
+            raise NoRuleError(f"the power {p:g}")
+        whole = p % 2 == 0  # else it is defined for x >= 0 only; rounding may lead out of that
+
+        def of(x: Floats, q: float) -> Floats:
+            return np.power(x if whole else np.where(x > -1e-9, np.maximum(x, 0.0), np.nan), q)
+
+        bent = composed(lambda x: of(x, p), lambda x: p * of(x, p - 1), lambda x: p * (p - 1) * of(x, p - 2))
+
+        def piece(f: Piece, at: float) -> Piece:
+            if p == 2 and isinstance(f, Quadratic) and f.slope and not f.curve:
+                return Quadratic(f.slope**2, 0.0, 0.0, f.centre - f.level / f.slope)
+            return bent(f, at)
+
+        return self.map(piece, self.pos().breaks if p < 2 else None)  # below 2 the curvature at 0 is infinite
+
+    def huber(self, M: float) -> Function:
+        """Return f^2 for |f| <= M and 2 M |f| - M^2 beyond."""
+        size = abs(self)
+        beyond = (size - M).pos()
+        return (size - beyond).square() + beyond * (2 * M)
+
+    def exp(self) -> Function:
+        """Return e^f; its conjugate is u log(u) - u."""
+        return self.map(
+            composed(np.exp, np.exp, np.exp, star=lambda u: np.where(u >= 0, _times_log(u) - u, np.inf))
+        )
+
+    def logistic(self) -> Function:
+        """Return log(1 + e^f); its conjugate is u log(u) + (1 - u) log(1 - u)."""
+
+        def small(x: Any) -> Any:  # numpy computes e^x several times as fast as scipy's logaddexp and expit
+            return np.exp(-np.abs(x))
+
+        bent = composed(
+            lambda x: np.maximum(x, 0.0) + np.log1p(small(x)),
+            lambda x: np.exp(np.minimum(x, 0.0)) / (1 + small(x)),
+            lambda x: small(x) / (1 + small(x)) ** 2,
+            0.25,
+            lambda u: np.where((u >= 0) & (u <= 1), _times_log(u) + _times_log(1 - u), np.inf),
+        )
+        return self.map(bent)
 
     @property
     def number(self) -> float | None:
