@@ -159,7 +159,7 @@ class ChunkedProblem(SolveMethods):
         Raise an error if the number of rows changed since the first pass.
         """
         found = self.chunks.sweep(work)
-        rows = 0 if found is None else found.rows
+        rows = 0 if found is None else found["rows"]
         if rows != self.n:
             must, got = "chunks must not change between passes", f"{rows} rows, {self.n} before"
             do = "Read files that nobody writes to, and let a callable make a new iterator at every call"
@@ -174,7 +174,7 @@ class ChunkedProblem(SolveMethods):
     def evaluate(self, coef: Any, intercept: float = 0.0) -> ObjectiveValue:
         """Return the objective at (coef, intercept), in total and by term, after one pass."""
         at = np.append(*check_hypothesis(self.sample, coef, intercept))
-        return self.value(self.sweep(partial(sums_at, terms=self.terms, at=at)).values, at[:-1])
+        return self.value(self.sweep(partial(sums_at, terms=self.terms, at=at))["values"], at[:-1])
 
     def certify(self, coef: Any, intercept: float = 0.0, tol: float = 1e-6) -> Certificate:
         """Return the certificate of a hypothesis: its value on all rows, and a lower bound."""
@@ -210,10 +210,11 @@ class ChunkedProblem(SolveMethods):
         method = self.method(state)
         work = method.work(self, state)
         found = self.sweep(work)
-        value = self.value(found.values, state.at[:-1]).total
+        value = self.value(found["values"], state.at[:-1]).total
         state = replace(state, passes=state.passes + 1)
         if value < state.value:
-            state = replace(state, best=state.at, value=value, values=found.values, decisions=found.decisions)
+            sums = {name: found[name] for name in ("values", "decisions")}
+            state = replace(state, best=state.at, value=value, **sums)
         if self._done(state, tol):
             return state
         before, state = state.gap, method.next_state(self, state, work, found, tol)
@@ -446,7 +447,7 @@ class ChunkedSearch(Search):
         cuts = np.unique(np.quantile(scores, np.linspace(0, 1, SOME_THRESHOLDS)))
         edges = np.union1d(0.5 * (cuts[1:] + cuts[:-1]), 0.0)
         whole, at = self.whole, np.append(solution.coef, solution.intercept)
-        counts = whole.sweep(partial(counted, terms=whole.terms, at=at, edges=edges)).values
+        counts = whole.sweep(partial(counted, terms=whole.terms, at=at, edges=edges))["counts"]
         interval, label, signs = np.nonzero(counts)
         beyond = 1e3 * (1.0 + np.abs(scores).max())
         ends = np.concatenate([[-beyond], edges, [beyond]])

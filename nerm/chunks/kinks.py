@@ -72,46 +72,13 @@ def on_rows(problem: ChunkedProblem, few: FewRows, lines: tuple[Block, ...] = ()
     )
 
 
-class Means(dict[tuple[int, int, float], Floats]):
-    """Sums of (B, B t, B o, B t x), (d + 3,), over settled rows; `+` combines two of them.
-
-    B is the weight, t the target, o the offset and x the features of a row. The keys are (block, sign of the
-    target, slope of the atom), and each sum is over the settled rows with this key.
-    """
-
-    def __add__(self, other: Means) -> Means:
-        shared = {key: self[key] + other[key] for key in self.keys() & other.keys()}
-        return Means({**self, **other, **shared})
-
-    def rows(self, count: int) -> FewRows:
-        """Return one mean row per key.
-
-        The weight of a mean row is 0 in all of the `count` blocks but its own.
-        """
-        sums = np.array(list(self.values()))
-        numbers = unweighted(count, len(self))
-        mean = sums[:, 0], sums[:, 1] / sums[:, 0], sums[:, 2] / sums[:, 0]
-        numbers[[key[0] for key in self], :, np.arange(len(self))] = np.transpose(mean)
-        return sums[:, 3:] / sums[:, 1:2], numbers
-
-
-@dataclass(frozen=True, eq=False)
-class KinkSums(Sums):
-    """The result of a pass: the rows near a kink, and sums over the settled rows.
-
-    `kept` has the rows near a kink, one set per chunk.
-    """
-
-    kept: list[FewRows]
-    means: Means
-
-
 @dataclass(frozen=True, eq=False)
 class NearKinks:
     """The function of a pass for piecewise linear atoms.
 
-    It maps a raw chunk to its `KinkSums`. A row is near a kink if some atom is not linear on the interval
-    between its scores at the two hypotheses, extended by `distance` on both sides.
+    It maps a raw chunk to the sums of `evaluated`, a list of the rows near a kink, "kept", with one set per
+    chunk, and the sums of `settled_sums`, "settled". A row is near a kink if some atom is not linear on the
+    interval between its scores at the two hypotheses, extended by `distance` on both sides.
 
     Attributes
     ----------
@@ -134,12 +101,12 @@ class NearKinks:
     distance: float = np.inf
     share: float = 1.0
 
-    def __call__(self, raw: ChunkRows) -> KinkSums:
+    def __call__(self, raw: ChunkRows) -> Sums:
         """Return the kept rows and the sums of one chunk."""
         rows, blocks, scores, sums = evaluated(raw, self.terms, self.at)
         kept, slopes = self.parted(rows.X, blocks, scores)
-        means = mean_rows(rows.X, blocks, slopes, ~kept)
-        return KinkSums(*sums, [few_rows(rows.X, blocks, kept)], means)
+        settled = settled_sums(rows.X, blocks, slopes, ~kept)
+        return sums + Sums(kept=[few_rows(rows.X, blocks, kept)], settled=settled)
 
     def parted(self, X: Matrix, blocks: tuple[Block, ...], scores: Floats) -> tuple[Bools, Floats]:
         """Return a mask of the rows to keep, (n,), and the slopes of the atoms, (J, n).
@@ -165,9 +132,13 @@ def is_linear(block: Block, low: Floats, high: Floats) -> Bools:
     return np.asarray(straight | (block.weights == 0) | (block.targets == 0))
 
 
-def mean_rows(X: Matrix, blocks: tuple[Block, ...], slopes: Floats, settled: Bools) -> Means:
-    """Return the sums over settled rows by block, sign of the target and slope."""
-    found = Means()
+def settled_sums(X: Matrix, blocks: tuple[Block, ...], slopes: Floats, settled: Bools) -> Sums:
+    """Return the sums of (B, B t, B o, B t x), (d + 3,), over groups of settled rows.
+
+    B is the weight, t the target, o the offset and x the features of a row. The rows of a group agree in the
+    sign of the target and in the slope of the atom; the key is (block, sign, slope).
+    """
+    found = Sums()
     for j, block in enumerate(blocks):
         for side in (-1, 1):
             among = settled & (side * block.targets > 0) & (block.weights > 0)
@@ -178,6 +149,18 @@ def mean_rows(X: Matrix, blocks: tuple[Block, ...], slopes: Floats, settled: Boo
                     [[B.sum(), linear[-1], B @ block.offsets], linear[:-1]]
                 )
     return found
+
+
+def mean_rows(settled: Sums, count: int) -> FewRows:
+    """Return one mean row per group of settled rows.
+
+    The weight of a mean row is 0 in all of the `count` blocks but its own.
+    """
+    sums = np.array(list(settled.values()))
+    numbers = unweighted(count, len(settled))
+    mean = sums[:, 0], sums[:, 1] / sums[:, 0], sums[:, 2] / sums[:, 0]
+    numbers[[key[0] for key in settled], :, np.arange(len(settled))] = np.transpose(mean)
+    return sums[:, 3:] / sums[:, 1:2], numbers
 
 
 def work(problem: ChunkedProblem, state: Progress) -> NearKinks:
@@ -203,19 +186,19 @@ def work(problem: ChunkedProblem, state: Progress) -> NearKinks:
 
 
 def next_state(
-    problem: ChunkedProblem, state: Progress, done: NearKinks, found: KinkSums, tol: float
+    problem: ChunkedProblem, state: Progress, done: NearKinks, found: Sums, tol: float
 ) -> Progress:
     """Return the state with a new lower bound and the next hypothesis.
 
     The bound is that of the small problem. The next hypothesis is the optimum of the estimate, or of the
     small problem if there is no estimate. `done` is the function of the pass and `found` its result.
     """
-    kept = joined(found.kept)
-    means = [found.means.rows(len(found.values))] if found.means else []
+    kept, settled = joined(found["kept"]), found["settled"]
+    means = [mean_rows(settled, len(found["values"]))] if settled else []
     small = on_rows(problem, joined([kept, *means]))
     solution = solved(small, 0.5 * tol)
     bound = max(state.bound, solution.certificate.dual - solution.certificate.slack)
-    estimate = _estimate(problem, done, kept, found) if found.means else None
+    estimate = _estimate(problem, done, kept, found) if settled else None
     if estimate is not None:
         solution = solved(estimate, 0.5 * tol)
     thetas = state.thetas if solution.multipliers is None else solution.multipliers.thetas
@@ -235,7 +218,7 @@ def solved(problem: Problem, tol: float) -> Solution:
     return found if found.status.success else problem.solve("auto", tol)
 
 
-def _estimate(problem: ChunkedProblem, done: NearKinks, kept: FewRows, found: KinkSums) -> Problem | None:
+def _estimate(problem: ChunkedProblem, done: NearKinks, kept: FewRows, found: Sums) -> Problem | None:
     """Return the estimate (see the module), or None if the sample has no settled rows.
 
     Its blocks have the values and the gradients of all rows at the hypothesis of the pass. The linear
@@ -243,18 +226,13 @@ def _estimate(problem: ChunkedProblem, done: NearKinks, kept: FewRows, found: Ki
 
         length (x.w + b - o) + rest b,    length x = slope in w,    length + rest = slope in b
     """
-    w, b, X, blocks, J = (
-        done.at[:-1],
-        done.at[-1],
-        problem.sample.hypothesis.X,
-        problem.sample.blocks,
-        len(found.values),
-    )
+    w, b, sample, J = done.at[:-1], done.at[-1], problem.sample, len(found["values"])
+    X, blocks = sample.hypothesis.X, sample.blocks
     near, slopes = done.parted(X, blocks, X @ w + b)
     rows = few_rows(X, blocks, ~near)
     masses, wanted = (rows[1][:, 0] * (rows[1][:, 1] != 0)).sum(axis=1), np.zeros(J)
     missing = np.zeros((J, 1 + len(w)))
-    for (j, _, slope), sums in found.means.items():
+    for (j, _, slope), sums in found["settled"].items():
         wanted[j] += sums[0]
         missing[j] += slope * np.append(sums[3:], sums[1])
     if np.any((masses == 0) & (wanted > 0)):
@@ -270,7 +248,7 @@ def _estimate(problem: ChunkedProblem, done: NearKinks, kept: FewRows, found: Ki
     for j, block in enumerate(on_rows(problem, few).blocks):
         weights, targets, offsets = unweighted(1, len(scores))[0]
         weights[[j - J - 1, -1]], targets[-1] = (lengths[j], abs(rest[j])), np.sign(rest[j]) or 1.0
-        excess = block.total(scores) + weights @ (targets * scores) - found.values[j]
+        excess = block.total(scores) + weights @ (targets * scores) - found["values"][j]
         offsets[j - J - 1] = excess / lengths[j]
         lines.append(Block(Identity(), weights, targets, block.term, block.side, offsets))
     return on_rows(problem, few, tuple(lines))

@@ -12,8 +12,9 @@ divided by n (`Terms.divisor`), at the present (w, b). A step minimizes
 where the first sum is over the blocks that are whole terms, the second over the two-sided terms, and factor_j
 and eta_k are the weights of the terms. Maxima and the regularizer Omega are not approximated, so the solution
 also gives theta. b^0 is the intercept of the hypothesis that defines the centre. If a step increases the
-smoothed objective, it is shortened: the same pass has evaluated several shorter steps. When the smoothed
-problem is solved accurately enough, compared with the gap, its multipliers are the next centre.
+smoothed objective, it is shortened: the same pass has evaluated several shorter steps. When the model
+predicts a decrease that is small compared with the gap, the multipliers at the end of the step are the next
+centre.
 
 A centre has one number per row and block. It is not stored: it follows from the hypotheses and the widths of
 all centres so far, and every pass computes it again. So the tasks of a pass have no side effects, and a
@@ -27,7 +28,9 @@ rows (`nerm.certify.certificate`) add up to 0. The bound converges to the optimu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,37 +53,24 @@ if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
 
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """Sums over the rows of a pass; `+` combines two of them.
+class Sums(dict[Any, Any]):
+    """Sums over rows, by name; `+` adds the values of each name that both have and keeps the others."""
 
-    Attributes
-    ----------
-    values : (J,) array
-        The sums sum_i weights_i atom(targets_i f_i) of the J blocks.
-    decisions : (1 + K, 4, 2) array
-        The total weight of the rows by viewpoint, kind and decision, for K viewpoints. Entry 0 of the first
-        axis is for no viewpoint. The four kinds are the signs of (label, viewpoint) as in
-        `nerm.chunks.coding`; the two decisions are score <= 0 and score > 0.
-    rows : int
-        The number of rows.
-    """
-
-    values: Floats
-    decisions: Floats
-    rows: int
-
-    def __add__(self, other: Any) -> Any:
-        pairs = [(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)]
-        return type(self)(*(mine + theirs for mine, theirs in pairs))
+    def __add__(self, other: Sums) -> Sums:
+        shared = {name: self[name] + other[name] for name in self.keys() & other.keys()}
+        return Sums({**self, **other, **shared})
 
 
-def evaluated(
-    raw: ChunkRows, terms: Terms, at: Floats
-) -> tuple[ChunkRows, tuple[Block, ...], Floats, tuple[Floats, Floats, int]]:
+def evaluated(raw: ChunkRows, terms: Terms, at: Floats) -> tuple[ChunkRows, tuple[Block, ...], Floats, Sums]:
     """Code a raw chunk and evaluate it at a hypothesis.
 
-    Return its rows, its blocks, its scores, (n,), and the fields of `Sums`.
+    Return its rows, its blocks, its scores, (n,), and these sums, for J blocks and K viewpoints:
+
+    - rows, the number of rows;
+    - values, the sums sum_i weights_i atom(targets_i f_i) of the blocks, (J,);
+    - decisions, the total weight of the rows by viewpoint, kind and decision, (1 + K, 4, 2). Entry 0 of the
+      first axis is for no viewpoint. The four kinds are the signs of (label, viewpoint) as in
+      `nerm.chunks.coding`; the two decisions are score <= 0 and score > 0.
     """
     rows = terms.coding.read(raw)
     blocks, scores = terms.blocks(rows), rows.X @ at[:-1] + at[-1]
@@ -90,7 +80,7 @@ def evaluated(
         cell = (4 * (rows.y > 0) + 2 * (v > 0) + (scores > 0)).astype(int)
         decisions[k] = np.bincount(cell, weight, minlength=8).reshape(4, 2)
     values = np.array([block.total(scores) for block in blocks])
-    return rows, blocks, scores, (values, decisions, rows.n)
+    return rows, blocks, scores, Sums(rows=rows.n, values=values, decisions=decisions)
 
 
 def sums_of(X: Matrix, c: Floats) -> Floats:
@@ -101,27 +91,23 @@ def sums_of(X: Matrix, c: Floats) -> Floats:
 
 
 def sums_at(raw: ChunkRows, terms: Terms, at: Floats) -> Sums:
-    """Return the sums of a raw chunk at a hypothesis."""
-    return Sums(*evaluated(raw, terms, at)[-1])
+    """Return the sums of a raw chunk at a hypothesis, which `evaluated` lists."""
+    return evaluated(raw, terms, at)[-1]
 
 
-@dataclass(frozen=True, eq=False)
-class ScoreCounts(Sums):
-    """The weight of rows by interval of scores, label and signs of the viewpoints, in `values`.
+def counted(raw: ChunkRows, terms: Terms, at: Floats, edges: Floats) -> Sums:
+    """Count the rows of a raw chunk between edges of scores; interval j is where j edges are below f.
 
-    The shape of `values` is (number of edges + 1, 2, 2^K) for K viewpoints.
+    The counts are the weights by interval, label and signs of the viewpoints, (number of edges + 1, 2, 2^K)
+    for K viewpoints.
     """
-
-
-def counted(raw: ChunkRows, terms: Terms, at: Floats, edges: Floats) -> ScoreCounts:
-    """Count the rows of a raw chunk between edges of scores; interval j is where j edges are below f."""
     rows = terms.coding.read(raw)
     weight = rows.sample_weight if terms.weighted else np.ones(rows.n)
     interval = np.searchsorted(edges, rows.X @ at[:-1] + at[-1], side="left")
     shape = len(edges) + 1, 2, 2 ** len(rows.viewpoints)
     cell = np.ravel_multi_index((interval, (rows.y > 0).astype(int), signs_of(rows.viewpoints)), shape)
     counts = np.bincount(cell, weight, int(np.prod(shape))).astype(float)
-    return ScoreCounts(counts.reshape(shape), np.zeros(0), rows.n)
+    return Sums(rows=rows.n, counts=counts.reshape(shape))
 
 
 def signs_of(viewpoints: Any) -> Any:
@@ -233,101 +219,63 @@ def numbered(path: Any, number: int) -> Any:
 if TYPE_CHECKING:
     from nerm.chunks.chunked_problem import ChunkedProblem
 
+Smooth = Callable[[list[Block]], smoothing.Blocks]
 LENGTHS = np.array([0.5, 0.25, 0.1, 0.03, 1e-2, 1e-3, 1e-4, 1e-5])  # the shorter steps of a pass
 SLICE = 2**16  # rows that are evaluated at a time, to limit the memory
 
 
-@dataclass(frozen=True, eq=False)
-class Derivatives(Sums):
-    """Derivatives of the J smoothed blocks with respect to (w, b), and sums over multipliers.
+def smoothed_pass(raw: ChunkRows, terms: Terms, state: Progress, smooth: Smooth) -> Sums:
+    """Return the sums of a raw chunk at ``state.at``: those of `evaluated` and of `smoothed_sums`."""
+    rows, blocks, _, sums = evaluated(raw, terms, state.at)
+    for cut in (slice(start, start + SLICE) for start in range(0, rows.n, SLICE)):
+        sums += smoothed_sums(rows.X[cut], [block.at(cut) for block in blocks], state, smooth)
+    return sums
+
+
+def smoothed_sums(X: Matrix, blocks: list[Block], state: Progress, smooth: Smooth) -> Sums:
+    """Return derivatives of the J smoothed blocks with respect to (w, b), and sums over multipliers.
 
     A block is sum B phi(m) over the rows, with weights B, margins m = t f - o and the multipliers u, which
-    are minus slopes of phi. The sums with a last or middle axis of 2 are separate for t u <= 0 and t u > 0.
+    are minus slopes of phi. `smooth` maps the parts of the blocks to their `smoothing.Blocks`.
 
-    Attributes
-    ----------
-    smoothed : (J,) array
-        The smoothed blocks.
-    gradients, hessians : (J, d + 1) and (J, d + 1, d + 1) arrays
-        The derivatives of the smoothed blocks.
-    shorter : (number of LENGTHS, J) array
-        The smoothed blocks after shorter steps.
-    stars : (J, 2) array
-        sum B (phi*(-u) - u o).
-    linear : (J, 2, d + 1) array
-        sum B t u (x, 1).
-    masses : (J, 2) array
-        sum B.
+    - smoothed, the smoothed blocks, (J,);
+    - gradients and hessians, their derivatives, (J, d + 1) and (J, d + 1, d + 1);
+    - shorter, the smoothed blocks after shorter steps, (number of LENGTHS, J);
+    - stars, sum B (phi*(-u) - u o), linear, sum B t u (x, 1), and masses, sum B, (J, 2), (J, 2, d + 1) and
+      (J, 2). Axis 1 separates the rows with t u <= 0 and t u > 0.
     """
-
-    smoothed: Floats
-    gradients: Floats
-    hessians: Floats
-    shorter: Floats
-    stars: Floats
-    linear: Floats
-    masses: Floats
-
-
-@dataclass(frozen=True, eq=False)
-class SmoothedPass:
-    """The function of a pass: it maps a raw chunk to its `Derivatives` at the hypothesis `at`.
-
-    Attributes
-    ----------
-    terms : Terms
-        The objective and the coding.
-    state : Progress
-        The hypothesis, the centre and tau.
-    factors, units : (J,) and (number of parts,) arrays
-        The weight of each block's term, and the unit of tau in each part.
-    """
-
-    terms: Terms
-    state: Progress
-    factors: Floats
-    units: Floats
-
-    def __call__(self, raw: ChunkRows) -> Derivatives:
-        """Return the derivatives and sums of one chunk."""
-        rows, blocks, _, sums = evaluated(raw, self.terms, self.state.at)
-        cuts = [slice(start, start + SLICE) for start in range(0, rows.n, SLICE)]
-        found = [self._sums(rows.X[cut], [block.at(cut) for block in blocks]) for cut in cuts]
-        return Derivatives(*sums, *(sum(parts[1:], start=parts[0]) for parts in zip(*found, strict=True)))
-
-    def _sums(self, X: Matrix, blocks: list[Block]) -> tuple[Floats, ...]:
-        """Return the fields of `Derivatives` after those of `Sums`, for some rows."""
-        state = self.state
-        hypotheses = np.vstack([state.at, state.base, *state.centres[1:]])
-        here, before, *centres = (X @ hypotheses[:, :-1].T + hypotheses[:, -1]).T
-        parts, first = split(blocks)
-        factors = np.repeat(self.factors, np.diff([*first, len(parts)]))
-        smooth = smoothing.Blocks(parts, factors, self.units)
-        kinked = np.array([part.atom.facts.quadratic is not None for part in parts])
-        centre = smooth.middle()
-        for scores, tau in zip(centres, state.taus[1:].tolist(), strict=True):
-            centre[kinked] = smooth.smoothed(scores, centre, tau, only=kinked).u[kinked]
-        is_centre = len(centres) > 0 and np.array_equal(hypotheses[0], hypotheses[-1])
-        at = smooth.smoothed(here, centre, state.tau)
-        steps = (before + t * (here - before) for t in LENGTHS)
-        shorter = np.array([smooth.smoothed(step, centre, state.tau).values for step in steps])
-        # The gradient of the smoothed objective was nearly 0 where this hypothesis became the centre.
-        u = np.add.reduceat(np.where(is_centre & kinked[:, None], centre, at.u), first, axis=0)
-        features = Features(sorted_csr(X), RowThreads(len(here), X.shape[1], 1))
-        slopes = np.add.reduceat(smooth.slopes * at.u, first, axis=0)
-        bent = np.add.reduceat(smooth.slopes * smooth.targets * at.curvature, first, axis=0)
-        upper = np.stack([np.triu(features.gram(row)) for row in bent])
-        hessians = upper + np.triu(upper, 1).swapaxes(1, 2)
-        weighted = np.zeros((len(blocks), 2, len(here)))
-        stars, masses = np.zeros((2, len(blocks), 2))
-        for j, block in enumerate(blocks):
-            slope = np.clip(u[j], *block.atom.facts.slopes)
-            star = block.weights * block.conjugates(-slope)
-            for s, mine in enumerate((block.targets * slope >= 0, block.targets * slope < 0)):
-                weighted[j, s] = np.where(mine, -block.weights * block.targets * slope, 0.0)
-                stars[j, s], masses[j, s] = star[mine].sum(), block.weights[mine].sum()
-        values, shorter = (np.add.reduceat(part, first, axis=-1) for part in (at.values, shorter))
-        return values, sums_of(X, slopes), hessians, shorter, stars, sums_of(X, weighted), masses
+    hypotheses = np.vstack([state.at, state.base, *state.centres[1:]])
+    here, before, *centres = (X @ hypotheses[:, :-1].T + hypotheses[:, -1]).T
+    parts, first = split(blocks)
+    smoothed = smooth(parts)
+    kinked = np.array([part.atom.facts.quadratic is not None for part in parts])
+    centre = smoothed.middle()
+    for scores, tau in zip(centres, state.taus[1:].tolist(), strict=True):
+        centre[kinked] = smoothed.smoothed(scores, centre, tau, only=kinked).u[kinked]
+    is_centre = len(centres) > 0 and np.array_equal(hypotheses[0], hypotheses[-1])
+    at = smoothed.smoothed(here, centre, state.tau)
+    steps = (before + t * (here - before) for t in LENGTHS)
+    shorter = np.array([smoothed.smoothed(step, centre, state.tau).values for step in steps])
+    # The gradient of the smoothed objective was nearly 0 where this hypothesis became the centre.
+    u = np.add.reduceat(np.where(is_centre & kinked[:, None], centre, at.u), first, axis=0)
+    features = Features(sorted_csr(X), RowThreads(len(here), X.shape[1], 1))
+    slopes = np.add.reduceat(smoothed.slopes * at.u, first, axis=0)
+    bent = np.add.reduceat(smoothed.slopes * smoothed.targets * at.curvature, first, axis=0)
+    upper = np.stack([np.triu(features.gram(row)) for row in bent])
+    slope = np.stack([np.clip(row, *b.atom.facts.slopes) for row, b in zip(u, blocks, strict=True)])
+    star = np.stack([b.weights * b.conjugates(-row) for row, b in zip(slope, blocks, strict=True)])
+    weights = np.stack([block.weights for block in blocks])
+    lines = -weights * np.stack([block.targets for block in blocks]) * slope
+    sides = np.stack([lines <= 0, lines > 0], axis=1)
+    return Sums(
+        smoothed=np.add.reduceat(at.values, first),
+        gradients=sums_of(X, slopes),
+        hessians=upper + np.triu(upper, 1).swapaxes(1, 2),
+        shorter=np.add.reduceat(shorter, first, axis=1),
+        stars=np.where(sides, star[:, None], 0.0).sum(axis=2),
+        linear=sums_of(X, np.where(sides, lines[:, None], 0.0)),
+        masses=np.where(sides, weights[:, None], 0.0).sum(axis=2),
+    )
 
 
 def split(blocks: Any) -> tuple[list[Block], list[int]]:
@@ -345,34 +293,35 @@ def begin(state: Progress) -> Progress:
     return replace(state, at=h, base=h, level=np.inf, centres=h[None], taus=np.zeros(1), tau=WARM_TAU)
 
 
-def work(problem: ChunkedProblem, state: Progress) -> SmoothedPass:
+def work(problem: ChunkedProblem, state: Progress) -> Callable[[ChunkRows], Sums]:
     """Return the function of a pass at ``state.at``."""
-    units = smoothing.block_units(split(problem.sample.blocks)[0], intercept=problem.sample.intercept)[1]
-    return SmoothedPass(problem.terms, state, term_weights(problem.sample), units)
+    parts, first = split(problem.sample.blocks)
+    factors = np.repeat(term_weights(problem.sample), np.diff([*first, len(parts)]))
+    units = smoothing.block_units(parts, intercept=problem.sample.intercept)[1]
+    smooth = partial(smoothing.Blocks, factors=factors, units=units)
+    return partial(smoothed_pass, terms=problem.terms, state=state, smooth=smooth)
 
 
-def next_state(
-    problem: ChunkedProblem, state: Progress, done: SmoothedPass, found: Derivatives, tol: float
-) -> Progress:
+def next_state(problem: ChunkedProblem, state: Progress, done: Any, found: Sums, tol: float) -> Progress:
     """Return the state with a new lower bound and the next hypothesis.
 
-    `done` is the function of the pass and `found` its result.
+    `found` is the result of the pass; `done`, its function, is not used.
     """
     from nerm.atoms.custom_regularizer import model_minimum
 
     n, sample = problem.terms.divisor, problem.sample
     factors, omegas, h = term_weights(sample), parts_of(sample.regularizers), state.at
-    row = float(factors @ found.masses.sum(axis=1)) / n**2
+    row = float(factors @ found["masses"].sum(axis=1)) / n**2
     ridge = INTERCEPT_RIDGE * min(square_weight(sample.regularizers) or row, row)
 
     def level(values: Floats, h: Floats) -> float:
         return problem.value(values, h[:-1]).total + 0.5 * ridge * (h[-1] - state.centres[-1, -1]) ** 2
 
     bound = max(state.bound, dual_bound(problem, found, state.thetas))
-    here = level(found.smoothed, h)
+    here = level(found["smoothed"], h)
     if here > state.level + problem.n * np.finfo(float).eps * abs(state.level):
         steps = [state.base + t * (h - state.base) for t in LENGTHS]
-        levels = [level(values, one) for values, one in zip(found.shorter, steps, strict=True)]
+        levels = [level(values, one) for values, one in zip(found["shorter"], steps, strict=True)]
         best = int(np.argmin(levels))
         # Two steps in a row were too long: tau is too small for a quadratic model.
         tau = min(state.tau / SHRINK, COLD_TAU) if state.failed else state.tau
@@ -382,38 +331,30 @@ def next_state(
         )
     last, offset = np.eye(len(h))[-1], h[-1] - state.centres[-1, -1]
     model = (
-        np.append(found.smoothed / n, 0.5 * offset**2),
-        np.vstack([found.gradients / n, offset * last]),
-        np.concatenate([found.hessians / n, np.outer(last, last)[None]]),
+        np.append(found["smoothed"] / n, 0.5 * offset**2),
+        np.vstack([found["gradients"] / n, offset * last]),
+        np.concatenate([found["hessians"] / n, np.outer(last, last)[None]]),
     )
     sides = np.array([*(block.side for block in sample.blocks), 0])
     given = np.append(factors, ridge), sides, omegas, h[:-1], sample.intercept
     step, thetas = model_minimum(model, *given, score_unit(sample.blocks, intercept=True)[1])
     bound = max(bound, dual_bound(problem, found, thetas))
-    # the duality gap of the smoothed problem at h, and the decrease that the model predicts
-    nu = factors * shares(sample.blocks, thetas)
-    gradient = nu @ found.gradients / n
-    omega = conjugate_of_sum(omegas, -gradient[:-1], sample.hypothesis.squared_norm)
-    left = problem.value(found.smoothed, h[:-1]).total - nu @ found.smoothed / n
-    left += omega.value + gradient[:-1] @ h[:-1] + abs(gradient[-1]) if omega.shrink == 1 else np.inf
-    curved = np.einsum("d,jde,e->j", step, found.hessians, step)
-    decrease = here - level(found.smoothed + found.gradients @ step + 0.5 * curved, h + step)
+    curved = np.einsum("d,jde,e->j", step, found["hessians"], step)
+    predicted = here - level(found["smoothed"] + found["gradients"] @ step + 0.5 * curved, h + step)
     at = h + step
     failed = state.failed and np.isinf(state.level)
     state = replace(state, failed=failed, at=at, base=h, thetas=thetas, bound=bound, level=here)
-    size = tol * abs(state.value)
+    gap = state.value - bound
     is_smooth = all(part.atom.facts.quadratic is None for part in split(sample.blocks)[0])
-
-    if is_smooth or (left > INNER * max(state.value - bound, size) and decrease > INNER**3 * size):
+    if is_smooth or predicted > INNER * max(gap, tol * abs(state.value)):
         return state
     centres, taus = np.vstack([state.centres, at]), np.append(state.taus, state.tau)
     # smoothing with a larger tau is easier, and with a smaller one the next centre is better
-    gap = state.value - bound
     tau = state.tau * (SHRINK if gap > SHRINK * state.gap else 1.0)
     return replace(state, centres=centres, taus=taus, tau=tau, level=np.inf, gap=gap)
 
 
-def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> float:
+def dual_bound(problem: ChunkedProblem, found: Sums, thetas: Floats) -> float:
     """Return the dual bound of the multipliers u, from sums over rows.
 
     The sums are scaled by factors s in [0, 1] so that the weighted duals c_i add up to 0 and the conjugate
@@ -427,18 +368,18 @@ def dual_bound(problem: ChunkedProblem, found: Derivatives, thetas: Floats) -> f
     nu = term_weights(sample) * shares(sample.blocks, thetas)
     at_zero = np.array([[float(block.atom.conjugate(0.0))] for block in sample.blocks])
     scalable = np.isfinite(at_zero)
-    scale = np.ones(found.stars.shape)
-    c = nu[:, None] * found.linear[:, :, -1]
+    scale = np.ones(found["stars"].shape)
+    c = nu[:, None] * found["linear"][:, :, -1]
     if sample.intercept and c.sum():
         heavy = scalable & (np.sign(c.sum()) * c > 0)
         if not heavy.any() or not (wanted := 1 - c.sum() / c[heavy].sum()) >= 0:
             return -np.inf
         scale[heavy] = wanted
-    q = np.einsum("j,js,jsd->d", nu, scale, found.linear)[:-1] / n
+    q = np.einsum("j,js,jsd->d", nu, scale, found["linear"])[:-1] / n
     omega = conjugate_of_sum(parts_of(sample.regularizers), q, sample.hypothesis.squared_norm)
     if omega.shrink < 1 and not scalable.all():
         return -np.inf
     scale = omega.shrink * scale
     rest = (1 - scale) * np.where(scalable, at_zero, 0.0)
-    stars = scale * found.stars + rest * found.masses
+    stars = scale * found["stars"] + rest * found["masses"]
     return float(-(nu @ stars.sum(axis=1)) / n - omega.value)

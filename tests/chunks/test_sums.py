@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import nerm
 from nerm.chunks import proximal
-from nerm.chunks.kinks import _estimate, joined
+from nerm.chunks.kinks import _estimate, joined, mean_rows
 from nerm.chunks.proximal import Progress
 from tests.chunks.test_chunks import draw, pieces, small  # noqa: F401
 
@@ -58,21 +58,24 @@ def test_values_and_decisions_of_a_pass(case):
     u = [len(y) / (2 * size[one]) for one in v]
     risk = sum(hinge(t * f) for t, f in zip(y, scores, strict=True))
     sides = [sum(c * hinge(way * t * f) for c, t, f in zip(u, v, scores, strict=True)) for way in (1, -1)]
-    assert found.values == pytest.approx([risk, *sides], rel=1e-12)
-    assert found.rows == len(y)
+    assert found["values"] == pytest.approx([risk, *sides], rel=1e-12)
+    assert found["rows"] == len(y)
     told = {(a, c, e): 0 for a in (0, 1) for c in (0, 1) for e in (0, 1)}
     for t, g, f in zip(y, v, scores, strict=True):
         told[int(t > 0), int(g > 0), int(f > 0)] += 1
-    assert found.decisions[1].ravel().tolist() == [told[key] for key in sorted(told)]
+    assert found["decisions"][1].ravel().tolist() == [told[key] for key in sorted(told)]
 
 
 def test_mean_rows_have_the_weight_and_gradient_of_their_members(case):
     X, y, v, at = case
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
     found = one_pass(problem, *at)
-    Z, (few, numbers) = X.toarray() if sp.issparse(X) else X, joined([*found.kept, found.means.rows(3)])
+    Z, (few, numbers) = (
+        X.toarray() if sp.issparse(X) else X,
+        joined([*found["kept"], mean_rows(found["settled"], 3)]),
+    )
     rows = few.toarray() if sp.issparse(few) else few
-    assert 0 < sum(part.shape[0] for part, _ in found.kept) < len(y)
+    assert 0 < sum(part.shape[0] for part, _ in found["kept"]) < len(y)
     weights = [[1.0] * len(y)] + 2 * [[len(y) / (2 * sum(v == one)) for one in v]]
     for j, (targets, own) in enumerate(zip((y, v, -v), weights, strict=True)):
         for few_sum, all_sum in (
@@ -90,7 +93,7 @@ def test_few_rows_bound_all_rows_and_are_exact_at_the_hypothesis(case):
     X, y, v, at = case
     problem, whole = HINGE.on(nerm.Chunks(pieces(X, y, v))), HINGE.on(X, y, viewpoint=v)
     found = one_pass(problem, *at)
-    few, rng = joined([*found.kept, found.means.rows(3)]), np.random.default_rng(0)
+    few, rng = joined([*found["kept"], mean_rows(found["settled"], 3)]), np.random.default_rng(0)
     for w, b in [at, *((rng.normal(size=X.shape[1]), rng.normal()) for _ in range(20))]:
         total = objective_on(few, len(y), w, b)
         assert total <= whole.evaluate(w, b).total * (1 + 1e-12)
@@ -104,7 +107,7 @@ def test_the_estimate_has_the_values_and_gradients_of_all_rows(case):
     state = problem._state(w, b)
     done = problem.method(state).work(problem, state)
     found = problem.sweep(done)
-    model = _estimate(problem, done, joined(found.kept), found)
+    model = _estimate(problem, done, joined(found["kept"]), found)
     assert model.n < len(y)
     move = 1e-7 * np.random.default_rng(0).normal(size=len(w) + 1)
     for step in (0 * move, move, -move):
@@ -126,9 +129,9 @@ def test_derivatives_of_a_pass(case):
             p = 1 / (1 + np.exp(t * (z @ at)))
             gradient -= p * t * z
             hessian += p * (1 - p) * np.outer(z, z)
-        assert -found.linear[j].sum(axis=0) == pytest.approx(gradient, rel=1e-9, abs=1e-9)
-        assert found.gradients[j] == pytest.approx(gradient, rel=1e-9, abs=1e-9)
-        assert found.hessians[j] == pytest.approx(hessian, rel=1e-9, abs=1e-9)
+        assert -found["linear"][j].sum(axis=0) == pytest.approx(gradient, rel=1e-9, abs=1e-9)
+        assert found["gradients"][j] == pytest.approx(gradient, rel=1e-9, abs=1e-9)
+        assert found["hessians"][j] == pytest.approx(hessian, rel=1e-9, abs=1e-9)
 
 
 def test_rows_on_a_kink_are_thinned_and_still_bound():
@@ -136,7 +139,7 @@ def test_rows_on_a_kink_are_thinned_and_still_bound():
     X, y, v = draw()
     problem = HINGE.on(nerm.Chunks(pieces(X, y, v)))
     found = one_pass(problem, np.zeros(4), 1.0)
-    assert sum(part.shape[0] for part, _ in found.kept) <= 400
+    assert sum(part.shape[0] for part, _ in found["kept"]) <= 400
     certificate = problem.certify(np.zeros(4), 1.0)
     assert certificate.dual <= HINGE.on(X, y, viewpoint=v).solve(tol=1e-8).objective.total * (1 + 1e-9)
 
@@ -164,11 +167,11 @@ def test_smoothed_sums_around_a_centre(case):
     for j, (targets, weights) in enumerate(cases):
         centres = np.clip((targets * (Z @ second) - 1) / 2.0 - 0.5, -1, 0)  # around -1/2, with tau = 2
         value = smoothed(at, centres, 0.7, targets, weights)
-        assert found.smoothed[j] == pytest.approx(value, rel=1e-9)
+        assert found["smoothed"][j] == pytest.approx(value, rel=1e-9)
         step = at - first
-        for row, length in zip(found.shorter, proximal.LENGTHS, strict=True):
+        for row, length in zip(found["shorter"], proximal.LENGTHS, strict=True):
             there = smoothed(first + length * step, centres, 0.7, targets, weights)
             assert row[j] == pytest.approx(there, rel=1e-9)
         direction = 1e-5 * np.random.default_rng(j).normal(size=len(at))
         up, down = (smoothed(at + way * direction, centres, 0.7, targets, weights) for way in (1, -1))
-        assert found.gradients[j] @ direction == pytest.approx((up - down) / 2, rel=1e-4, abs=1e-7)
+        assert found["gradients"][j] @ direction == pytest.approx((up - down) / 2, rel=1e-4, abs=1e-7)
