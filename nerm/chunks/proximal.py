@@ -12,9 +12,8 @@ divided by n (`Terms.divisor`), at the present (w, b). A step minimizes
 where the first sum is over the blocks that are whole terms, the second over the two-sided terms, and factor_j
 and eta_k are the weights of the terms. Maxima and the regularizer Omega are not approximated, so the solution
 also gives theta. b^0 is the intercept of the hypothesis that defines the centre. If a step increases the
-smoothed objective, it is shortened: the same pass has evaluated several shorter steps. When the model
-predicts a decrease that is small compared with the gap, the multipliers at the end of the step are the next
-centre.
+smoothed objective, it is shortened: the same pass has evaluated several shorter steps. When the smoothed
+problem is solved accurately enough, compared with the gap, its multipliers are the next centre.
 
 A centre has one number per row and block. It is not stored: it follows from the hypotheses and the widths of
 all centres so far, and every pass computes it again. So the tasks of a pass have no side effects, and a
@@ -37,12 +36,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nerm.atoms.custom_regularizer import HALF_DIGITS
+from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.conjugates import conjugate_of_sum, parts_of, square_weight
 from nerm.chunks.coding import Terms
 from nerm.chunks.pieces import UNREADABLE, ChunkRows
 from nerm.errors import InvalidInputError
 from nerm.files import write_atomically
-from nerm.model.blocks import Block, score_unit, shares, term_weights
+from nerm.model.blocks import EPS, Block, score_unit, shares, term_weights
 from nerm.model.hypothesis import sorted_csr
 from nerm.solvers.interior_point.matrices import Features, RowThreads
 from nerm.solvers.newton_alm import smoothing
@@ -319,7 +320,7 @@ def next_state(problem: ChunkedProblem, state: Progress, done: Any, found: Sums,
 
     bound = max(state.bound, dual_bound(problem, found, state.thetas))
     here = level(found["smoothed"], h)
-    if here > state.level + problem.n * np.finfo(float).eps * abs(state.level):
+    if here > state.level + problem.n * EPS * abs(state.level):
         steps = [state.base + t * (h - state.base) for t in LENGTHS]
         levels = [level(values, one) for values, one in zip(found["shorter"], steps, strict=True)]
         best = int(np.argmin(levels))
@@ -338,20 +339,65 @@ def next_state(problem: ChunkedProblem, state: Progress, done: Any, found: Sums,
     sides = np.array([*(block.side for block in sample.blocks), 0])
     given = np.append(factors, ridge), sides, omegas, h[:-1], sample.intercept
     step, thetas = model_minimum(model, *given, score_unit(sample.blocks, intercept=True)[1])
+    if all(isinstance(atom, SquaredL2) for _, atom in omegas):
+        step, thetas = polished(model, given, step, thetas)
     bound = max(bound, dual_bound(problem, found, thetas))
+    # the duality gap of the smoothed problem at h, and the decrease that the model predicts
+    nu = factors * shares(sample.blocks, thetas)
+    gradient = nu @ found["gradients"] / n
+    omega = conjugate_of_sum(omegas, -gradient[:-1], sample.hypothesis.squared_norm)
+    left = problem.value(found["smoothed"], h[:-1]).total - nu @ found["smoothed"] / n
+    left += omega.value + gradient[:-1] @ h[:-1] + abs(gradient[-1]) if omega.shrink == 1 else np.inf
     curved = np.einsum("d,jde,e->j", step, found["hessians"], step)
     predicted = here - level(found["smoothed"] + found["gradients"] @ step + 0.5 * curved, h + step)
     at = h + step
     failed = state.failed and np.isinf(state.level)
     state = replace(state, failed=failed, at=at, base=h, thetas=thetas, bound=bound, level=here)
-    gap = state.value - bound
+    gap, size = state.value - bound, tol * abs(state.value)
     is_smooth = all(part.atom.facts.quadratic is None for part in split(sample.blocks)[0])
-    if is_smooth or predicted > INNER * max(gap, tol * abs(state.value)):
+    is_solved = left <= INNER * max(gap, size) or predicted <= INNER**3 * size
+    if is_smooth or not is_solved:
         return state
     centres, taus = np.vstack([state.centres, at]), np.append(state.taus, state.tau)
     # smoothing with a larger tau is easier, and with a smaller one the next centre is better
     tau = state.tau * (SHRINK if gap > SHRINK * state.gap else 1.0)
     return replace(state, centres=centres, taus=taus, tau=tau, level=np.inf, gap=gap)
+
+
+def polished(
+    model: tuple[Floats, Floats, Floats], given: Any, step: Floats, thetas: Floats
+) -> tuple[Floats, Floats]:
+    """Return the minimum of the model after two Newton steps from `step` and `thetas`.
+
+    Omega must be (mu/2) ||w||^2. The dual bound contains ||residual||^2 / (2 mu) for the residual of the
+    first of these conditions, so it needs a more accurate minimum than a conic solver finds::
+
+        sum_j nu_j grad q_j(step) + mu (w + step_w, 0) = 0,    q_k^+(step) = q_k^-(step) if 0 < theta_k < 1,
+
+    where nu_j is the weight of block j, times theta or 1 - theta for a side. `model` and `given` are the
+    arguments of `nerm.atoms.custom_regularizer.model_minimum`. If a theta leaves [0, 1], `step` and `thetas`
+    are returned unchanged.
+    """
+    values, gradients, hessians = model
+    factors, sides, omegas, coef, intercept = given
+    free, plus = np.arange(len(step) - (not intercept)), np.flatnonzero(sides == 1)
+    inside = np.minimum(thetas, 1 - thetas) > HALF_DIGITS
+    mu = np.append(np.full(len(coef), square_weight(omegas)), 0.0)
+    first, at, weights = step, np.append(step, thetas), factors.copy()
+    kept = np.append(free, len(step) + np.flatnonzero(inside))
+    for _ in range(2):
+        step, share = np.split(at, [len(step)])
+        slopes = gradients + hessians @ step
+        levels = values + 0.5 * (gradients + slopes) @ step
+        weights[plus], weights[plus + 1] = factors[plus] * share, factors[plus] * (1 - share)
+        lines = factors[plus, None] * (slopes[plus] - slopes[plus + 1])
+        apart = factors[plus] * (levels[plus] - levels[plus + 1])
+        curved = np.tensordot(weights, hessians, 1) + np.diag(mu)
+        system = np.block([[curved, lines.T], [lines, np.zeros((len(plus), len(plus)))]])
+        right = -np.concatenate([weights @ slopes + mu * (np.append(coef, 0.0) + step), apart])
+        at[kept] += np.linalg.lstsq(system[np.ix_(kept, kept)], right[kept], rcond=None)[0]
+    new, share = np.split(at, [len(step)])
+    return (new, share) if np.all((share >= 0) & (share <= 1)) else (first, thetas)
 
 
 def dual_bound(problem: ChunkedProblem, found: Sums, thetas: Floats) -> float:
