@@ -40,6 +40,8 @@ class NewtonStep:
         down, up = (multipliers_at(problem.blocks, scores + way * h) for way in (-1, 1))
         self.rates = (up - down) / (2 * h)
         density = -weighted_duals(problem, self.rates, at.thetas)
+        if not np.isfinite(density).all():
+            raise Degenerate("the curvature of a loss is infinite at a row")
         self.rate = float(density.sum())
         self.H, w = self.space.gram(density) / problem.divisor, np.arange(self.space.X.shape[1])
         self.H[w, w] += self.mu
@@ -53,8 +55,8 @@ class NewtonStep:
     ) -> tuple[tuple[Floats, float], Multipliers, float]:
         """Return a hypothesis and multipliers for a changed problem, from the unchanged ones.
 
-        The problem may have added rows behind the others. The third result is about the gap of the
-        unchanged ones, without the part of the intercept and of terms with C+ = C-.
+        The problem may have added rows behind the others. The third result is the gap of the
+        unchanged ones, without the part that comes from the sum of the c_i.
         """
         hypothesis, space, old = problem.hypothesis, self.space, self.rates.shape[1]
         scores = hypothesis.scores(coef, intercept)
@@ -98,7 +100,8 @@ class NewtonStep:
             others, lack = multipliers(2 * excess / self.rate)
             if excess * lack < 0:
                 rows = (excess * others - lack * rows) / (excess - lack)
-        old_gap = float(np.sum(g[: space.X.shape[1]] ** 2)) / (2 * self.mu)
+        unequal = etas[:, 0] * np.maximum(r[:, 0], 0.0) - at.thetas[self.tied] * (etas * r)[:, 0]
+        old_gap = float(np.sum(g[: space.X.shape[1]] ** 2)) / (2 * self.mu) + float(unequal.sum())
         return new, Multipliers(rows, thetas), old_gap
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import nerm
+from tests.oracle import hinge_optimum
 
 ATOMS = [nerm.Logistic(), nerm.SquaredHinge(), nerm.Hinge(), nerm.SmoothHinge()]
 
@@ -189,6 +190,21 @@ def test_bounds_hold_against_a_reference_that_is_far_more_accurate(tol):
         low, high = bound.scores(X)
         f = X @ z[:-1] + z[-1]
         assert ((low <= f) & (f <= high)).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bounds_after_a_newton_step_hold_against_a_quadratic_program(seed):
+    X, y, v, rng = rows(40 + seed, 200)
+    objective = nerm.Risk(nerm.Hinge()) + 0.05 * nerm.SquaredL2() + 0.5 * nerm.Neutrality(nerm.Hinge())
+    out = rng.choice(200, 1 + 3 * seed, replace=False)
+    bound = objective.on(X, y, viewpoint=v).solve().without(out)
+    keep = np.setdiff1d(np.arange(200), out)
+    value, w, b = hinge_optimum(X[keep], y[keep], v[keep], 0.05, 0.5)
+    assert bound.certificate.dual <= value + 1e-8
+    assert np.linalg.norm(w - bound.centre) <= bound.radius + 1e-5
+    low, high = bound.scores(X)
+    f = X @ w + b
+    assert ((low <= f + 1e-5) & (f <= high + 1e-5)).all()
 
 
 @pytest.mark.parametrize("intercept", [True, False])
