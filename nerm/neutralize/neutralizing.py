@@ -15,7 +15,7 @@ from nerm.neutralize.groups import Groups, groups_of
 from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, Search, secant
 from nerm.neutralize.target import Candidate, History, Neutralized, Target
 from nerm.signs import sign
-from nerm.splitting import HOLD_OUT, assign_folds, hold_out
+from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Floats, Ints
 from nerm.validation import as_values, as_weights
 from nerm.viewpoint import resolve
@@ -77,13 +77,7 @@ def explore(search: Search) -> list[Candidate]:
     start: Floats | None = None
     for surrogate in search.surrogates:
         convex = not isinstance(surrogate, DCFunction)
-        search.explore(surrogate, None if convex or start is None else 2 * start)
-        candidates = search.history.of(surrogate)
-        best = search.best(candidates) or search.nearest(candidates)
-        least = best.quality["worth"] - 0.5 * search.error_of_accuracy
-        close = [c for c in candidates if c.admissible and search.uses(c) and search.lost(best, c) <= 0.5]
-        close = [c for c in close if c.quality["worth"] >= least]
-        found.append(min(close, key=lambda one: float(np.abs(one.weights).sum()), default=best))
+        found.append(search.explore(surrogate, None if convex or start is None else 2 * start))
         start = found[-1].weights if convex else start
     return found
 
@@ -91,47 +85,35 @@ def explore(search: Search) -> list[Candidate]:
 def compare(search: Search) -> list[Candidate]:
     """Compare the surrogates on rows that they were not fitted on; return their candidates, best first.
 
-    With many rows, each surrogate is fitted on a part of the rows and compared on the others. With few rows
-    it is fitted on all rows, and again, with the same weights, on the rows outside of each fold. A function
-    of the user is not compared, because it may be about the given rows only.
+    Each surrogate is fitted on a part of the rows and compared on the others. A function of the user is not
+    compared, because it may be about the given rows only.
 
     The table of the comparison is `search.choice`. Its column "worth" is the criterion `prefer`. A surrogate
     is tied with the best if its accuracy is smaller by at most two standard errors of the difference; among
     tied surrogates the AUC decides.
     """
-    p, target, large = search.problem, search.target, search.problem.n > COMPARED_ROWS / 2
+    p, target = search.problem, search.target
     if len(search.surrogates) == 1 or target.metric.is_custom:
         return explore(search)
-    strata, seed = [p.y, *(groups.codes for groups in search.groups)], target.random_state
-    if large:
-        learned = [hold_out(strata, min(1 - HOLD_OUT, COMPARED_ROWS / p.n), seed)]
-    else:
-        fold = assign_folds(strata, min(3, p.n), seed)
-        learned = [fold != number for number in range(3)]
+    strata = [p.y, *(groups.codes for groups in search.groups)]
+    learned = hold_out(strata, min(1 - HOLD_OUT, COMPARED_ROWS / p.n), target.random_state)
     cells = [2 * groups.codes + (p.y > 0) for groups in search.groups]
-    learned = [some for some in learned if all(len(np.unique(c[some])) == len(np.unique(c)) for c in cells)]
-    inner = part(search, np.flatnonzero(learned[0])) if large and learned else search
-    finalists = explore(inner)
-    scores = np.full((len(finalists), p.n), np.nan)
-    for some in learned:
-        rows, fitted = np.flatnonzero(some), finalists
-        if inner is search:
-            again = part(search, rows)
-            fitted = [again.solve(o.surrogate, o.weights, None if p.is_kernel else o) for o in finalists]
-        for k, one in enumerate(fitted):
-            scores[k, ~some] = _elsewhere(p, one, rows)[~some]
-    seen = np.flatnonzero(np.isfinite(scores).all(axis=0))
+    if not all(len(np.unique(c[learned])) == len(np.unique(c)) for c in cells):
+        return explore(search)
+    rows, seen = np.flatnonzero(learned), np.flatnonzero(~learned)
+    finalists = explore(part(search, rows))
     if len(np.unique(p.y[seen])) < 2:  # too few rows to compare on
         return finalists
+    found = [_elsewhere(p, one, rows) for one in finalists]
     rows_of_table = [
         {"surrogate": repr(one.surrogate), "eta": max(one.etas)}
-        | search.quality(scores[k], seen)
+        | search.quality(scores, seen)
         | ({} if one.admissible else {"worth": -np.inf})
-        for k, one in enumerate(finalists)
+        for one, scores in zip(finalists, found, strict=True)
     ]
     frame = pd.DataFrame(rows_of_table)
     best, s = int(frame["worth"].argmax()), search.row_weight[seen] / search.row_weight[seen].mean()
-    right = s * (sign(scores[:, seen]) == p.y[seen])
+    right = s * (sign(np.array(found)[:, seen]) == p.y[seen])
     lost = right[best] - right
     frame["tied"] = frame.index == best
     if target.prefer == "accuracy":

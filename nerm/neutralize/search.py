@@ -9,7 +9,7 @@ several terms, secant steps (Broyden's method) find the ratio of their weights f
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -288,9 +288,7 @@ class Search:
         """
         own = at in self.history.candidates
         if len(self.terms) > 1 and not own:
-            self.explore(at.surrogate, at.weights)
-            rough = self.history.of(at.surrogate)
-            at, own = self.best(rough) or self.nearest(rough), True
+            at, own = self.explore(at.surrogate, at.weights), True
         near, tol = at if own or not self.problem.is_kernel else self.plain, self.target.tol
         known: list[Candidate] = []
         growth = 1.2
@@ -323,25 +321,29 @@ class Search:
         error = self.error_of_accuracy * np.sqrt(self.problem.n / rows)
         return float((at.quality["accuracy"] - one.quality["accuracy"]) / max(error, 1e-300))
 
-    def explore(self, surrogate: Any, start: Floats | None = None) -> None:
+    def explore(self, surrogate: Any, start: Floats | None = None) -> Candidate:
         """Search weights that are no larger than the limit needs, at a rough tolerance.
 
-        With several terms, secant steps find weights at which the ranking is about as neutral as the limit
-        asks. `start`, (number of terms,), are the first weights.
+        Return the best candidate, or one with smaller weights that uses the limit and is nearly as good. With
+        several terms, secant steps find weights at which the ranking is about as neutral as the limit asks.
+        `start`, (number of terms,), are the first weights.
         """
         x, directions, count = start, self.plain.directions, len(self.terms)
         if x is None:
             x = directions if directions.any() else np.ones(count)
             x = (self.first or FIRST_WEIGHT) * x / np.abs(x).sum()
         if count == 1:
-            return self.narrow(surrogate, x, min(EXPLORED, self.affordable(surrogate, MOST_SOLVES // 2)))
-
-        def evaluate(weights: Floats, near: Candidate) -> Candidate:
-            return self.solve(surrogate, weights, near)
-
-        most = 3 if isinstance(surrogate, DCFunction) else 2 + 2 * min(count, 5)
-        most = max(1, min(most, self.affordable(surrogate, 8)))
-        secant(evaluate, self.plain, x, self.target.allowance, most)
+            self.narrow(surrogate, x, min(EXPLORED, self.affordable(surrogate, MOST_SOLVES // 2)))
+        else:
+            most = 3 if isinstance(surrogate, DCFunction) else 2 + 2 * min(count, 5)
+            most = max(1, min(most, self.affordable(surrogate, 8)))
+            secant(partial(self.solve, surrogate), self.plain, x, self.target.allowance, most)
+        known = self.history.of(surrogate)
+        best = self.best(known) or self.nearest(known)
+        least = best.quality["worth"] - 0.5 * self.error_of_accuracy
+        close = [one for one in known if one.admissible and self.uses(one) and self.lost(best, one) <= 0.5]
+        close = [one for one in close if one.quality["worth"] >= least]
+        return min(close, key=lambda one: float(np.abs(one.weights).sum()), default=best)
 
     def growth(self, at: Candidate, near: Candidate) -> float:
         """Return the factor of the weights at which `near` should be as neutral as `at`, or its inverse."""
