@@ -14,7 +14,6 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from importlib import resources
 from pathlib import Path
 from typing import Any, Self
 
@@ -45,7 +44,7 @@ class DataUnavailableError(InvalidInputError, FileNotFoundError):
     """
 
 
-_JSON = resources.files("nerm.datasets").joinpath("published.json").read_text(encoding="utf-8")
+_JSON = Path(__file__).with_name("published.json").read_text(encoding="utf-8")
 #: The published facts of each data set: its name, file and checksums, columns, target and viewpoint.
 PUBLISHED: dict[str, dict[str, Any]] = {k: {"name": k, **about} for k, about in json.loads(_JSON).items()}
 
@@ -390,8 +389,7 @@ def load(
         do = "Load it raw and turn its text into numbers, with scikit-learn's TfidfVectorizer for instance"
         raise InvalidInputError("'coding' must be 'raw' for 'news', which is text", repr(coding), do)
     if name == "synthetic":
-        drawn = synthetic(1000 if n is None else n, random_state)
-        raw = _dataset(name, **drawn, description=f"{len(drawn['y'])} {PUBLISHED[name]['description']}")
+        raw = synthetic(1000 if n is None else n, random_state)
     elif name == "diabetes":
         raw = _diabetes()
     else:
@@ -436,19 +434,14 @@ def _diabetes() -> Dataset:
     return _dataset("diabetes", frame.drop(columns=["target", "sex"]), y, v, frame=frame)
 
 
-def synthetic(n: int, random_state: Any) -> dict[str, Any]:
+def synthetic(n: int, random_state: Any) -> Dataset:
     """Draw the paper's n samples (section 7.1), with the corrected label noise.
 
     The inputs x and the true weight vectors w_y and w_v are uniform on [-1, 1]^10; w_y and w_v have the same
     first entry. Then ``y = sign(w_y.x)`` and ``v = sign(w_v.x)``, each flipped with probability
     ``1 / (1 + exp(+100 |w.x|))``. The paper prints -100, which would flip 99.5 % of the labels instead of
     0.45 %. The weights are drawn first and then the samples one after the other. So, with the same integer
-    seed, the rows for a small n are the first rows for a larger n.
-
-    Returns
-    -------
-    dict
-        X (n, 10), y (n,), viewpoint (n,), and details with w_y and w_v.
+    seed, the rows for a small n are the first rows for a larger n. The `details` have w_y and w_v.
     """
     as_count(n, "n", do="Give the number of samples to draw")
     d = 10
@@ -460,4 +453,5 @@ def synthetic(n: int, random_state: Any) -> dict[str, Any]:
     margins = X @ np.column_stack([w_y, w_v])
     decay = np.exp(-100.0 * np.abs(margins))  # decay / (1 + decay) is the probability, and cannot overflow
     y, viewpoint = (np.where(chance < decay / (1.0 + decay), -1.0, 1.0) * sign(margins)).T
-    return {"X": X, "y": y, "viewpoint": viewpoint, "details": {"w_y": w_y, "w_v": w_v}}
+    description = f"{n} {PUBLISHED['synthetic']['description']}"
+    return _dataset("synthetic", X, y, viewpoint, description=description, details={"w_y": w_y, "w_v": w_v})

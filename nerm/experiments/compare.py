@@ -27,8 +27,6 @@ from nerm.typing import Floats, Matrix
 from nerm.validation import as_positive, check_known
 from nerm.warmup import warm_up
 
-__all__ = ["Case", "compare_solvers", "figure", "summarize"]
-
 
 @dataclass(frozen=True)
 class Case:

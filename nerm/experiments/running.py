@@ -166,16 +166,15 @@ def run_jobs(
     todo = [job._replace(places=tuple(own)) for job, own in zip(jobs, left, strict=True) if own]
     todo.sort(key=lambda job: [job.places[0].get(name, 0) for name in ("repetition", "fold")])
 
-    def as_text() -> str:
-        return _as_csv([row for row in rows.values() if row], columns)
-
-    def save() -> None:
+    def saved() -> Any:
+        text = _as_csv([row for row in rows.values() if row], columns)
         if path is not None:
             path.parent.mkdir(parents=True, exist_ok=True)
             with write_atomically(path, "w", encoding="utf-8", newline="") as file:
-                file.write(f"{MARK}{json.dumps({'settings': settings})}\n{as_text()}")
+                file.write(f"{MARK}{json.dumps({'settings': settings})}\n{text}")
+        return _parsed(text)
 
-    save()
+    saved()
     shown = sys.stderr.isatty() if progress is None else progress
     finished = _results(todo, n_jobs)
     console = Console(stderr=True)
@@ -184,8 +183,7 @@ def run_jobs(
         if path is not None:
             with open(path, "a", encoding="utf-8", newline="") as file:
                 file.write(_as_csv(found, columns, header=False))
-    save()
-    return _parsed(as_text())
+    return saved()
 
 
 def _results(jobs: Sequence[Job], n_jobs: int) -> Iterator[list[Row]]:
