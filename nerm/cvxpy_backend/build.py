@@ -113,10 +113,8 @@ class Model:
 
         The shift of the columns is undone, and for kernels `coef` holds the kernel coefficients.
         """
-        if self.coef.value is None or (self.intercept is not None and self.intercept.value is None):
-            return None
-        w = np.atleast_1d(np.asarray(self.coef.value, dtype=float))
-        b = 0.0 if self.intercept is None else float(np.asarray(self.intercept.value).reshape(()))
+        w = np.atleast_1d(np.asarray(self.coef.value, dtype=float))  # None becomes nan
+        b = np.asarray(0.0 if self.intercept is None else self.intercept.value, dtype=float).item()
         if not (np.isfinite(w).all() and np.isfinite(b)):
             return None
         if self.offset.any():

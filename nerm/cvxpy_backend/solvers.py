@@ -204,11 +204,19 @@ class _CvxpySession(Session):
     """A cvxpy model that is compiled once and solved repeatedly with different weights."""
 
     def __init__(self, solver: CvxpySolver, problem: Problem) -> None:
+        import cvxpy as cp
+
         from nerm.cvxpy_backend.build import Model
 
         started = time.perf_counter()
         self.solver, self.model = solver, Model(problem, near=True)
-        self._compile()
+        try:
+            self.model.problem.get_problem_data(solver.name.upper())  # cvxpy keeps the compiled model
+        except (cp.error.SolverError, cp.error.DCPError) as error:
+            must = f"solver {solver.name!r} must be given a problem that it can take ({solver.cones})"
+            got = f"one that needs more ({str(error).strip().splitlines()[0]})"
+            do = "Use 'clarabel', which takes every built-in atom"
+            raise UnsupportedProblemError(must, got, do) from error
         self.compilation = self.model.problem.compilation_time
         self.inside: tuple[Floats, float] | None = None
         self.last: tuple[Problem, float] | None = None  # the previous problem solved, and 1 / its optimum
@@ -231,7 +239,7 @@ class _CvxpySession(Session):
         started = time.perf_counter()
         claim = self.solver.run(model.problem, accuracy, options, deadline, afresh=scale != 1.0)
         seconds = time.perf_counter() - started
-        # as measured by cvxpy: the compilation for this solve, plus the first compilation in `_compile`
+        # as measured by cvxpy: the compilation for this solve, plus the first compilation
         compilation, self.compilation = self.compilation + (model.problem.compilation_time or 0.0), 0.0
         found = None if claim.startswith("error") else model.hypothesis()
         size = 0.0 if found is None else abs(problem.evaluate(*found).total)
@@ -278,19 +286,3 @@ class _CvxpySession(Session):
         if found is None or problem.region is None:
             return found
         return problem.region.project(found[0]), found[1]
-
-    def _compile(self) -> None:
-        """Compile the model for this solver; cvxpy stores the result.
-
-        Raise `UnsupportedProblemError` if the solver does not support the problem.
-        """
-        import cvxpy as cp
-
-        name = self.solver.name
-        try:
-            self.model.problem.get_problem_data(name.upper())
-        except (cp.error.SolverError, cp.error.DCPError) as error:
-            must = f"solver {name!r} must be given a problem that it can take ({self.solver.cones})"
-            got = f"one that needs more ({str(error).strip().splitlines()[0]})"
-            do = "Use 'clarabel', which takes every built-in atom"
-            raise UnsupportedProblemError(must, got, do) from error

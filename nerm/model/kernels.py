@@ -85,8 +85,12 @@ class _Pairwise(Kernel):
         return np.asarray(kernel_metrics()[self.name](X, Z, **self.parameters()))
 
     def parameters(self) -> dict[str, float]:
-        """Return the parameters of the kernel as a dict of numbers."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """Return the parameters of the kernel as a dict of numbers; an error if gamma has no value yet."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        if isinstance(given.get("gamma"), str):
+            must = f'gamma="{given["gamma"]}" must be computed from data before use'
+            raise InvalidInputError(must, "no data", "Call kernel.fitted(X) first")
+        return given
 
 
 @dataclass(frozen=True)
@@ -127,13 +131,6 @@ class _WithGamma(_Pairwise):
             return self
         variance = _variance(X, sample_weight) if self.gamma == "scale" else 1.0
         return replace(self, gamma=1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
-
-    def parameters(self) -> dict[str, float]:
-        """Return the parameters as a dict of numbers; raise an error if gamma is still "scale" or "auto"."""
-        if isinstance(self.gamma, str):
-            must = f'gamma="{self.gamma}" must be computed from data before use'
-            raise InvalidInputError(must, "no data", "Call kernel.fitted(X) first")
-        return super().parameters()
 
 
 @dataclass(frozen=True)

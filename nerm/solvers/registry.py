@@ -3,7 +3,7 @@
 import importlib
 import importlib.util
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 from itertools import islice
@@ -133,24 +133,20 @@ class SolverPool:
         self, problems: list[Problem], deadline: float, tol: float, options: dict[str, Any]
     ) -> list[Solution]:
         """Solve convex problems along a path; run the next solver on those that are not certified."""
-        best: list[Solution | None] = [None] * len(problems)
-        for number, choice in enumerate(self._choices(problems, options)):
-            left = [i for i, solution in enumerate(best) if solution is None or solution.status not in PROVED]
-            if number and clock.is_up(deadline):
-                best = [solution and timed_out(solution) for solution in best]
+        best, left = dict[int, Solution](), path_order(problems)
+        for choice in self._choices(problems, options):
+            if best and clock.is_up(deadline):
+                best = {i: timed_out(solution) for i, solution in best.items()}
                 break
-            left = [left[k] for k in path_order([problems[i] for i in left])]
-            asked = [problems[i] for i in left]
-            found: Iterable[Solution] = self._refined(choice, asked, tol, options, deadline)
-            if self.verbose:
-                found = with_bar(found, len(left))
-            for i, new in zip(left, found, strict=True):
-                best[i] = combine(best[i], new)
+            found = self._refined(choice, [problems[i] for i in left], tol, options, deadline)
+            for i, new in zip(left, with_bar(found, len(left)) if self.verbose else found, strict=True):
+                best[i] = combine(best.get(i), new)
                 if self.verbose:
                     print_solve(new, f"eta {new.problem.etas.sum():.4g}" if len(new.problem.etas) else "")
-            if all(solution is not None and solution.status in PROVED for solution in best):
+            left = [i for i in left if best[i].status not in PROVED]
+            if not left:
                 break
-        return [solution for solution in best if solution is not None]
+        return [best[i] for i in range(len(problems))]
 
     def _session(self, solver: Solver, problem: Problem, deadline: float) -> Session:
         """Return the open session of a solver, or a new session if the open one cannot take the problem."""
