@@ -12,6 +12,7 @@ these rows.
 
 from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
+from importlib import import_module
 from typing import Any
 
 
@@ -114,6 +115,21 @@ class MissingPackageError(NermError, ImportError):
     ...     print(error)
     solver 'piqp' needs the package 'piqp'. Install it.
     """
+
+
+def import_optional(module: str, what: str, install: str) -> Any:
+    """Return a module of an optional package.
+
+    If it cannot be imported, the error says that `what` needs the package, and how pip installs it.
+
+    >>> import_optional("math", "This example", "nothing").sqrt(4.0)
+    2.0
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        missing = f"the package {module.partition('.')[0]!r}, which cannot be imported ({error})"
+        raise MissingPackageError(f"{what} needs {missing}. Install it: pip install {install}.") from error
 
 
 class NotNeutralError(InvalidInputError, RuntimeError):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import jinja2
@@ -10,7 +9,7 @@ import numpy as np
 from scipy.stats import binomtest
 from sklearn.utils.validation import check_is_fitted
 
-from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.errors import InvalidInputError, import_optional
 from nerm.metrics import report
 from nerm.typing import Array, Bools
 from nerm.validation import as_values, distinct
@@ -70,11 +69,8 @@ def onnx(model: Any) -> Any:
     'Gemm'
     """
     check_is_fitted(model, "solutions_")
-    try:
-        o = import_module("onnx")
-        import_module("onnx.parser")
-    except ImportError:
-        raise MissingPackageError("nerm.export.onnx needs the package onnx: pip install onnx.") from None
+    o = import_optional("onnx", "nerm.export.onnx", "onnx")
+    import_optional("onnx.parser", "nerm.export.onnx", "onnx")
     name = "linear" if model.kernel_ is None else getattr(model.kernel_, "name", "")
     if name not in KERNELS:
         must = "an exported kernel must be linear, rbf or polynomial"

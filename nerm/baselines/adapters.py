@@ -3,26 +3,16 @@
 import warnings
 from abc import abstractmethod
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
 
 from nerm.baselines.base import GroupClassifier, base_classifier, dense
-from nerm.errors import MissingPackageError
+from nerm.errors import import_optional
 from nerm.typing import Bools, Floats, Matrix
 from nerm.validation import as_nonnegative, as_positive
 
-
-def imported(model: Any, package: str, module: str) -> Any:
-    """Import a module that a model needs; if that fails, raise an error that names the package."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise MissingPackageError(
-            f"{type(model).__name__} needs {package}, which cannot be imported ({error}). "
-            "Install it with: pip install 'nerm-learn[compare]'."
-        ) from error
+INSTALL = "'nerm-learn[compare]'"
 
 
 class FairlearnClassifier(GroupClassifier):
@@ -116,9 +106,9 @@ class FairlearnReduction(FairlearnClassifier):
     max_iter: int = 50
 
     def _model(self) -> Any:
-        reductions, eps = imported(self, "fairlearn", "fairlearn.reductions"), as_positive(self.eps, "eps")
+        reductions = import_optional("fairlearn.reductions", "FairlearnReduction", INSTALL)
         # The rates are limited by difference_bound; fairlearn's own eps bounds its multipliers.
-        parity = reductions.DemographicParity(difference_bound=eps)
+        parity = reductions.DemographicParity(difference_bound=as_positive(self.eps, "eps"))
         base = base_classifier(self.estimator)
         return reductions.ExponentiatedGradient(base, parity, max_iter=int(self.max_iter))
 
@@ -181,7 +171,7 @@ class FairlearnThresholds(FairlearnClassifier):
     sees_group: ClassVar[bool] = True
 
     def _model(self) -> Any:
-        processing = imported(self, "fairlearn", "fairlearn.postprocessing")
+        processing = import_optional("fairlearn.postprocessing", "FairlearnThresholds", INSTALL)
         limit = as_nonnegative(self.limit, "limit")
         allowed = {"tol": limit} if limit else {}
         return processing.ThresholdOptimizer(estimator=base_classifier(self.estimator), **allowed)

@@ -16,8 +16,9 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.linear_model import Ridge
 from sklearn.utils.validation import check_is_fitted
 
-from nerm.baselines.adapters import imported
+from nerm.baselines.adapters import INSTALL
 from nerm.baselines.base import dense
+from nerm.errors import import_optional
 from nerm.estimators.design import as_viewpoint
 from nerm.typing import Floats
 from nerm.validation import as_matrix, as_nonnegative, as_real
@@ -189,7 +190,7 @@ class BoundedGroupLoss(GroupRegressor):
     bound: float = 0.02
 
     def _fit(self, X: Floats, y: Floats, v: Floats, ridge: Ridge) -> None:
-        reductions = imported(self, "fairlearn", "fairlearn.reductions")
+        reductions = import_optional("fairlearn.reductions", "BoundedGroupLoss", INSTALL)
         loss = reductions.BoundedGroupLoss(reductions.SquareLoss(0, 1), upper_bound=self.bound)
         self.model_ = reductions.GridSearch(ridge, loss, grid_size=20)
         with warnings.catch_warnings(action="ignore", category=DeprecationWarning):

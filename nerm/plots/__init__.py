@@ -13,14 +13,13 @@ curves can be told apart in grey.
 """
 
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 import nerm
-from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.errors import InvalidInputError, import_optional
 from nerm.experiments.convergence import slopes
 from nerm.experiments.levels import LEVEL_METHODS, MEASURES, level_means
 from nerm.experiments.methods import METHODS
@@ -50,13 +49,7 @@ def style(k: int) -> dict[str, Any]:
 
 def pyplot() -> Any:
     """Import and return matplotlib.pyplot, which the extra "plots" installs."""
-    try:
-        return import_module("matplotlib.pyplot")
-    except ImportError:
-        raise MissingPackageError(
-            "Drawing figures needs the package 'matplotlib'. It is not installed. "
-            "Install it with: pip install 'nerm-learn[plots]'."
-        ) from None
+    return import_optional("matplotlib.pyplot", "Drawing a figure", "'nerm-learn[plots]'")
 
 
 def axes_or_new(ax: Any) -> Any:

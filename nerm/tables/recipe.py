@@ -29,7 +29,7 @@ from sklearn.preprocessing import SplineTransformer
 
 from nerm.chunks.pieces import ChunkRows
 from nerm.datasets.coding import Levels
-from nerm.errors import InvalidInputError, MissingPackageError
+from nerm.errors import InvalidInputError, import_optional
 from nerm.features import base_scores, check_unseen, cross_fitted
 from nerm.tables.reading import PART_CELLS, TextTable, read_parts, table_of
 from nerm.tables.roles import NUMBERS, WORDS, TableTask, kind_of, values_of
@@ -291,12 +291,7 @@ class SavedModel:
 
 
 def _skops() -> Any:
-    try:
-        from skops import io
-    except ImportError:
-        text = "A saved model needs the package skops. Install it: pip install 'nerm-learn[skops]'."
-        raise MissingPackageError(text) from None
-    return io
+    return import_optional("skops.io", "A saved model", "'nerm-learn[skops]'")
 
 
 @dataclass(frozen=True, eq=False)

@@ -216,12 +216,12 @@ def test_negative_weights(model, name, got):
         (
             FairlearnReduction(),
             "fairlearn.reductions",
-            "FairlearnReduction needs fairlearn, which cannot be imported",
+            "FairlearnReduction needs the package 'fairlearn', which cannot be imported",
         ),
         (
             FairlearnThresholds(),
             "fairlearn.postprocessing",
-            "FairlearnThresholds needs fairlearn, which cannot be imported",
+            "FairlearnThresholds needs the package 'fairlearn', which cannot be imported",
         ),
     ],
 )
