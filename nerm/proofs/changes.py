@@ -38,8 +38,9 @@ if M > 0, from above if M < 0. The multipliers are those of the solution and of 
 a few delta. S is convex, so a mixture of two of them has at most the mixture of their S; for each row the
 mixture with M = 0 is taken.
 
-Hypothesis and multipliers are those of the unchanged solution and those of a solve of the changed problem.
-`nerm.certify` certifies both, and the smaller P_1 and the larger D are used.
+Hypothesis and multipliers are those after one Newton step from the unchanged solution (`nerm.proofs.newton`),
+those of the unchanged solution itself, or those of a solve of the changed problem. `nerm.certify` certifies
+them, and those with the smallest gap are used.
 """
 
 from __future__ import annotations
@@ -221,21 +222,19 @@ def bound(
             known.append((pair, best_certificate(problem, *pair, moved, np.inf)))
     if not known or not known[0][1].certificate.gap <= old_gap:  # else the old bound is larger
         known.append((old, best_certificate(problem, *old, at, np.inf)))
-    estimate, best = min(known, key=lambda pair: pair[1].value.total)
-    dual = max((one for _, one in known), key=lambda one: one.certificate.dual - one.certificate.slack)
-    lower, slack = dual.certificate.dual, dual.certificate.slack
-    slack += 0.0 if best is dual else best.certificate.slack  # that of the other hypothesis
-    if dual.multipliers is None:
-        raise Degenerate(f"the changed problem has no dual bound: {dual.certificate.reason}")
+    estimate, best = min(known, key=lambda one: one[1].certificate.gap + one[1].certificate.slack)
+    if best.multipliers is None:
+        raise Degenerate(f"the changed problem has no dual bound: {best.certificate.reason}")
     mu, hypothesis, centre = square_weight(problem.regularizers), problem.hypothesis, estimate[0]
-    gap = best.value.total - lower + slack
+    slack = best.certificate.slack
+    gap = best.certificate.gap + slack
     radius = float(np.sqrt(2 * gap / mu)) if mu > 0 else np.inf
     if mu > 0 and len(parts_of(problem.regularizers)) == 1:
-        c = weighted_duals(problem, dual.multipliers.rows, dual.multipliers.thetas)
+        c = weighted_duals(problem, best.multipliers.rows, best.multipliers.thetas)
         q = hypothesis.adjoint(c, balanced=problem.intercept) / (problem.divisor * mu)
         apart = hypothesis.squared_norm(centre - q)
         centre, radius = 0.5 * (centre + q), float(np.sqrt(max(gap / mu - 0.25 * apart, 0.0)))
-    found = estimate, dual.multipliers, best.value.total, gap, slack, centre, radius
+    found = estimate, best.multipliers, best.value.total, gap, slack, centre, radius
     return ChangeBound(solution, problem, old, *found)
 
 

@@ -40,11 +40,8 @@ class NewtonStep:
         down, up = (multipliers_at(problem.blocks, scores + way * h) for way in (-1, 1))
         self.rates = (up - down) / (2 * h)
         density = -weighted_duals(problem, self.rates, at.thetas)
-        if not np.isfinite(density).all():
-            raise Degenerate("the curvature of a loss is infinite at a row")
         self.rate = float(density.sum())
-        self.H, w = self.space.gram(density) / problem.divisor, np.arange(self.space.X.shape[1])
-        self.H[w, w] += self.mu
+        self.H = self.space.hessian(density / problem.divisor, self.mu)
         plus = np.flatnonzero([block.side > 0 for block in problem.blocks])
         inside = np.minimum(at.thetas, 1 - at.thetas)  # theta in (0, 1), and C+ = C- up to the accuracy
         self.tied = (term_weights(problem)[plus] > 0) & (inside > sides_apart(problem, scores))

@@ -147,11 +147,8 @@ class Linearization:
     @cached_property
     def system(self) -> System:
         """The linearised conditions. A has the active rows, then those of w_j = 0 and of the ties."""
-        if not np.isfinite(self.density).all():
-            raise Degenerate("the curvature of a loss is infinite at a row")
-        H, w = self.space.gram(self.density) / self.problem.divisor, np.arange(len(self.w))
-        H[w, w] += self.mu
-        held = np.eye(self.space.size)[w[self.held]]
+        H = self.space.hessian(self.density / self.problem.divisor, self.mu)
+        held = np.eye(self.space.size)[: len(self.w)][self.held]
         return System(H, np.vstack([self.space.rows(self.active), held, self.G]))
 
     def solve(self, g: Floats, r: Floats, s: Any = 0.0) -> tuple[Floats, Floats, float]:

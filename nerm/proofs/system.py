@@ -64,11 +64,15 @@ class Coordinates:
         some = some.toarray() if sp.issparse(some) else some
         return np.hstack([some, np.ones((len(some), int(self.intercept)))])
 
-    def gram(self, density: Floats) -> Floats:
-        """Return sum_i density_i F_i F_i', (size, size)."""
-        features = Features(sorted_csr(self.X), RowThreads(self.X.shape[0], self.X.shape[1], 1))
-        upper = np.triu(features.gram(density))[: self.size, : self.size]
-        return np.asarray(upper + np.triu(upper, 1).T)
+    def hessian(self, density: Floats, mu: float) -> Floats:
+        """Return sum_i density_i F_i F_i', plus mu on the diagonal of w, (size, size)."""
+        if not np.isfinite(density).all():
+            raise Degenerate("the curvature of a loss is infinite at a row")
+        n, d = self.X.shape
+        upper = np.triu(Features(sorted_csr(self.X), RowThreads(n, d, 1)).gram(density))
+        H = upper + np.triu(upper, 1).T
+        H[np.arange(d), np.arange(d)] += mu
+        return np.asarray(H[: self.size, : self.size])
 
 
 def sides_apart(problem: Problem, scores: Floats) -> Floats:
