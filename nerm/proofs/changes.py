@@ -206,7 +206,7 @@ class ChangeBound:
 def bound(
     solution: Solution, problem: Problem, coef: Floats, at: Multipliers, tol: float | None
 ) -> ChangeBound:
-    """Bound the optimum of a changed problem, from the unchanged solution and a solve of it up to `tol`."""
+    """Bound the optimum of a changed problem, from one Newton step or a solve up to `tol`."""
     if problem.objective.constraints or not problem.is_convex:
         must = "bounds on a change need a convex problem without constraints"
         raise UnsupportedProblemError(must, repr(problem.objective), "Drop the constraints")

@@ -26,7 +26,7 @@ from nerm.errors import Degenerate
 from nerm.model.blocks import term_weights, weighted_duals
 from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem
-from nerm.proofs.system import Coordinates, System, sides_apart
+from nerm.proofs.system import Coordinates, System, two_sides
 from nerm.typing import Floats
 
 
@@ -42,9 +42,8 @@ class NewtonStep:
         density = -weighted_duals(problem, self.rates, at.thetas)
         self.rate = float(density.sum())
         self.H = self.space.hessian(density / problem.divisor, self.mu)
-        plus = np.flatnonzero([block.side > 0 for block in problem.blocks])
-        inside = np.minimum(at.thetas, 1 - at.thetas)  # theta in (0, 1), and C+ = C- up to the accuracy
-        self.tied = (term_weights(problem)[plus] > 0) & (inside > sides_apart(problem, scores))
+        plus, inside, apart = two_sides(problem, scores, at.thetas)
+        self.tied = inside > apart  # theta in (0, 1), and C+ = C- up to the accuracy
         self.plus = plus[self.tied]
 
     def towards(

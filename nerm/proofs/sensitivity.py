@@ -27,7 +27,7 @@ from nerm.certify.multipliers import Multipliers
 from nerm.errors import Degenerate, InvalidInputError, UnsupportedProblemError
 from nerm.model.blocks import EPS, scaled_weights, shares, term_weights
 from nerm.model.expressions import Risk
-from nerm.proofs.system import Coordinates, System, sides_apart
+from nerm.proofs.system import Coordinates, System, two_sides
 from nerm.typing import Floats
 from nerm.validation import check_known
 
@@ -97,26 +97,17 @@ class Linearization:
             self.residual_density += weights * curvature
 
     def _ties(self) -> None:
-        """Find the two-sided terms with C+ = C- and theta in (0, 1), and their gradients and values."""
-        problem, blocks = self.problem, self.problem.blocks
-        etas, weak = term_weights(problem), list[bool]()
-        gradients, tied, loose = [], [], []
-        plus = [j for j, block in enumerate(blocks) if block.side > 0]
-        for j, theta, apart in zip(plus, self.at.thetas, sides_apart(problem, self.scores), strict=True):
+        """Find the two-sided terms with C+ = C- and theta in (0, 1), and the gradients of eta (C+ - C-)."""
+        blocks, etas = self.problem.blocks, term_weights(self.problem)
+        plus, inside, apart = two_sides(self.problem, self.scores, self.at.thetas)
+        self.tied = inside > apart
+        self.weak_tie = (inside >= 0) & (np.maximum(inside, apart) <= self.width)
+        self.differences = np.zeros((len(plus), self.problem.n))  # by the scores
+        self.tie_gradients = np.zeros((len(plus), self.space.size))
+        for k, j in enumerate(plus):
             part = [blocks[i].weights * blocks[i].targets * self.slopes[i] for i in (j, j + 1)]
-            difference = etas[j] * (part[0] - part[1])
-            gradient = self.adjoint(np.where(self.active, 0.0, difference))
-            inside = float(min(theta, 1 - theta))
-            is_weak = max(inside, apart) <= self.width
-            if etas[j] and inside > apart:
-                weak.append(is_weak)
-                gradients.append(gradient)
-                tied.append(difference / problem.divisor)
-            elif etas[j] and is_weak:
-                loose.append(gradient)
-        self.G, self.loose = (np.array(one).reshape(-1, self.space.size) for one in (gradients, loose))
-        self.weak_ties = np.array(weak, dtype=bool)
-        self.tied_gradients = np.array(tied).reshape(-1, problem.n)
+            self.differences[k] = etas[j] * (part[0] - part[1])
+            self.tie_gradients[k] = self.adjoint(np.where(self.active, 0.0, self.differences[k]))
 
     def _regularize(self) -> None:
         """Find the gradient and the curvature of Omega, and the coefficients that the l1 norm keeps at 0."""
@@ -149,7 +140,7 @@ class Linearization:
         """The linearised conditions. A has the active rows, then those of w_j = 0 and of the ties."""
         H = self.space.hessian(self.density / self.problem.divisor, self.mu)
         held = np.eye(self.space.size)[: len(self.w)][self.held]
-        return System(H, np.vstack([self.space.rows(self.active), held, self.G]))
+        return System(H, np.vstack([self.space.rows(self.active), held, self.tie_gradients[self.tied]]))
 
     def solve(self, g: Floats, r: Floats, s: Any = 0.0) -> tuple[Floats, Floats, float]:
         """Call `System.solve` for g, (size, k), r, (ties, k), and s, (active rows, k) or 0."""
@@ -169,7 +160,7 @@ class Linearization:
         active = np.flatnonzero(self.active)
         s = np.zeros((len(active), len(moved)))
         s[np.arange(len(active)), active] = moved[active]
-        return self.tied_gradients * moved, s
+        return self.differences[self.tied] / self.problem.divisor * moved, s
 
     def check(self, dz: Floats, change: Floats) -> None:
         """Raise `Degenerate` if a solution of `solve` leaves a weak row, coefficient or tie C+ = C-.
@@ -178,9 +169,9 @@ class Linearization:
         """
         weak, lengths = np.flatnonzero(self.weak & ~self.active), self.system.lengths
         axes = np.eye(self.space.size)[: len(self.w)][self.weak_coef & ~self.held]
-        moves = np.vstack([self.space.rows(weak), axes, self.loose])
+        moves = np.vstack([self.space.rows(weak), axes, self.tie_gradients[self.weak_tie & ~self.tied]])
         moving = np.any(np.abs(moves @ dz) > 1e-7 * (np.abs(moves) @ np.abs(dz)), axis=1)
-        inside = np.concatenate([self.weak[self.active], self.weak_coef[self.held], self.weak_ties])
+        inside = np.concatenate([self.weak[self.active], self.weak_coef[self.held], self.weak_tie[self.tied]])
         size = np.abs(lengths * change)
         leaving = inside & (size > 1e-7 * size.max(initial=0.0)).any(axis=1)
         if moving.any() or leaving.any():
@@ -252,7 +243,7 @@ def sensitivity(solution: Solution, parameter: str) -> Sensitivity:
         must = f"a derivative by {parameter} needs a positive weight"
         raise InvalidInputError(must, "0", f"Solve at a small {parameter} instead")
     own = np.zeros((len(problem.objective.terms), 1))  # the derivatives at a fixed hypothesis
-    r: Floats = np.zeros((len(system.G), 1))
+    r: Floats = np.zeros((int(system.tied.sum()), 1))
     s: Any = 0.0
     if parameter == "lam":
         g = np.append(system.gradient, np.zeros(int(problem.intercept)))[:, None] / total["lam"]

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,11 @@ import scipy.sparse as sp
 from scipy.linalg import null_space
 
 from nerm.errors import Degenerate
+from nerm.model.blocks import term_weights
 from nerm.model.hypothesis import KernelHypothesis, far_offset, sorted_csr
 from nerm.model.problem import Problem
 from nerm.solvers.interior_point.matrices import Features, RowThreads
-from nerm.typing import Floats
+from nerm.typing import Floats, Ints
 
 
 class Coordinates:
@@ -75,14 +75,19 @@ class Coordinates:
         return np.asarray(H[: self.size, : self.size])
 
 
-def sides_apart(problem: Problem, scores: Floats) -> Floats:
-    """Return |C+ - C-| of each two-sided term, relative to the larger one or to the mean row weight, (K,)."""
-    found = []
-    for plus, minus in pairwise(problem.blocks):
-        if plus.side > 0:
-            sides = [block.total(scores) for block in (plus, minus)]
-            found.append(abs(sides[0] - sides[1]) / max(*map(abs, sides), float(plus.weights.sum())))
-    return np.array(found)
+def two_sides(problem: Problem, scores: Floats, thetas: Floats) -> tuple[Ints, Floats, Floats]:
+    """Return three numbers for each two-sided term, (K,) each.
+
+    They are the index of the block C+, how far theta is inside of (0, 1), or -1 if the term has weight 0, and
+    |C+ - C-| relative to the larger one or to the mean row weight.
+    """
+    plus = np.flatnonzero([block.side > 0 for block in problem.blocks])
+    inside = np.where(term_weights(problem)[plus] > 0, np.minimum(thetas, 1 - thetas), -1.0)
+    apart = np.zeros(len(plus))
+    for k, j in enumerate(plus):
+        sides = [block.total(scores) for block in problem.blocks[j : j + 2]]
+        apart[k] = abs(sides[0] - sides[1]) / max(*map(abs, sides), problem.blocks[j].weights.sum())
+    return plus, inside, apart
 
 
 class System:
