@@ -54,6 +54,7 @@ from nerm.certify.multipliers import (
     NOT_ATTAINED,
     Multipliers,
     candidates,
+    dual_factors,
     lost,
     moved,
     repaired,
@@ -191,19 +192,16 @@ class Slack:
         optimum = point.q / self.mu if self.mu > 0 else 0.0 * point.q
         extent = max(hypothesis.extent(self.coef), hypothesis.extent(optimum))
         own, wrong = point.conjugates, 0.0
-        sizes, c = np.zeros((2, hypothesis.n))
         weights_of_blocks = scaled_weights(problem, at.thetas)
         rows = zip(term_weights(problem), weights_of_blocks, problem.blocks, at.rows, strict=True)
         for factor, weights, block, row in rows:
-            weighted = weights * block.targets * row
-            sizes += np.abs(weighted)
-            c += weighted
             own += weigh(weights, (2 + np.abs(block.offsets)) * np.abs(row))
             if block.atom.by_hand:
                 wrong += factor * weigh(block.weights, self._by_hand(block, row))
         errors = hypothesis.score_errors(extent, self.level) + 2 * EPS * np.abs(self.scores)
-        sums = weigh(sizes, errors) + 4 * EPS * own + wrong
-        sums += abs(float(c.sum())) * abs(self.level) if problem.intercept else 0.0
+        moments = dual_factors(problem, at.thetas) * at.rows
+        sums = weigh(np.abs(moments).sum(axis=0), errors) + 4 * EPS * own + wrong
+        sums += abs(float(moments.sum())) * abs(self.level) if problem.intercept else 0.0
         if problem.region is not None:
             bounds = np.abs(problem.region.bound) + np.abs(problem.region.matrix @ self.coef)
             sums += EPS * problem.divisor * float(np.abs(at.linear) @ bounds)
@@ -234,6 +232,11 @@ ADVICE = "centre and scale the columns of X, or regularise more"
 HIDDEN = f"rounding may hide {{:.1g}} of it: {ADVICE}"
 SUMS = ("primal", "dual", "scale", "slack")  # the numbers of a certificate that add up over problems
 FEW_DIGITS = f"in doubles this kernel keeps too few digits here: {ADVICE}"
+
+
+def in_words(*reasons: str) -> str:
+    """Return the reasons that are not empty, each of them once, as one text."""
+    return "; ".join(dict.fromkeys(filter(None, reasons)))
 
 
 @dataclass(frozen=True)
@@ -308,10 +311,9 @@ class Certificate:
 
     def __add__(self, other: Certificate) -> Certificate:
         """Return the certificate of the sum of two problems that share no variables."""
-        reason = "; ".join(dict.fromkeys(filter(None, (self.reason, other.reason))))
         return Certificate(
             **{name: getattr(self, name) + getattr(other, name) for name in SUMS},
-            reason=reason,
+            reason=in_words(self.reason, other.reason),
             violation=max(self.violation, other.violation),
             saved=self.saved or other.saved,
         )
@@ -320,7 +322,7 @@ class Certificate:
         numbers = f"primal {self.primal:.10g}, dual bound {self.dual:.10g}"
         numbers += f", relative gap {self.relative_gap:.2e}"
         violated = f"a constraint is violated by {self.violation:.2g}" if self.violation else ""
-        words = "; ".join(filter(None, (violated, self.reason, "as saved" if self.saved else "")))
+        words = in_words(violated, self.reason, "as saved" if self.saved else "")
         return f"{numbers} ({words})" if words else numbers
 
 
@@ -424,7 +426,7 @@ def _reason(problem: Problem, best: Certificate, tol: float) -> str:
         return HIDDEN.format(best.slack)
     kernel = problem.hypothesis
     if isinstance(kernel, KernelHypothesis) and kernel.blur(square_weight(problem.regularizers)) > tol:
-        return "; ".join(filter(None, (best.reason, FEW_DIGITS)))
+        return in_words(best.reason, FEW_DIGITS)
     return best.reason
 
 
@@ -512,12 +514,10 @@ def dual_point(problem: Problem, multipliers: Multipliers, wanted: float = np.in
     if point.bound < wanted and omega.value > 0:
         # D(t) >= (1 - t) D(0) + t (D(1) + Omega*(q)) - t^2 Omega*(q) if Omega is the squared l2 norm
         rise = point.bound + omega.value - shrunk(0.0, 0.0).bound
-        t = omega.shrink * min(rise / (2 * omega.value), 1.0)
-        if 0 < t < omega.shrink:
+        t = omega.shrink * float(np.clip(rise / (2 * omega.value), 0.0, 1.0))
+        if t < omega.shrink:
             less = conjugate_of_sum(parts, t * q, problem.hypothesis.squared_norm)
             point = max(point, shrunk(t * less.shrink, less.value), key=lambda one: one.bound)
-        elif t <= 0:
-            point = shrunk(0.0, 0.0)
     if point.bound < wanted and omega.nearest is not None:
         near = moved(problem, feasible, omega.nearest - q)
         if near is not None:

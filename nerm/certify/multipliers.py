@@ -132,11 +132,11 @@ def lost(problem: Problem, multipliers: Multipliers) -> float:
     The weighted dual c_i is a sum of one term per block. Its rounding error is at most LOST times the sum of
     the absolute terms. The returned bound is (LOST / n) sum_i (sum of the absolute terms of c_i - `|c_i|`).
     """
-    moments = _weighted_targets(problem, multipliers.thetas) * multipliers.rows
+    moments = dual_factors(problem, multipliers.thetas) * multipliers.rows
     return LOST * float(np.sum(np.abs(moments).sum(axis=0) - np.abs(moments.sum(axis=0)))) / problem.divisor
 
 
-def _weighted_targets(problem: Problem, thetas: Floats) -> Floats:
+def dual_factors(problem: Problem, thetas: Floats) -> Floats:
     """Return the factors of the multipliers in the weighted duals c_i, (number of blocks, n).
 
     c_i = sum_j weight_ji target_ji multiplier_ji over the blocks j, so the factor is weight_ji target_ji. The
@@ -227,7 +227,7 @@ class Conditions:
             True for each condition that still fails. If the intercept is free, the last entry is for sum_i
             c_i = 0.
         """
-        weighted_targets, domains = _weighted_targets(problem, multipliers.thetas), _domains(problem)
+        weighted_targets, domains = dual_factors(problem, multipliers.thetas), _domains(problem)
         target = np.append(target[: self.features.shape[1]], np.zeros(int(self.intercept)))
         rows = multipliers.rows
         missing, relative = self._missing(weighted_targets, rows, target)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.certify.certificate import ADVICE, Certificate, Slack, best_certificate, infeasibility
+from nerm.certify.certificate import ADVICE, Certificate, Slack, best_certificate, in_words, infeasibility
 from nerm.certify.conjugates import NEGLIGIBLE
 from nerm.certify.multipliers import Multipliers, restored
 from nerm.model.blocks import ObjectiveValue, limit_values, one_sided, two_sided, value_at_zero
@@ -400,11 +400,11 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
     zero = np.zeros_like(coef)
     error = 0.0 if certificate.relative_gap <= tol else Slack(problem, coef, intercept).primal
     if value.total + error > value_at_zero(problem) and not problem.violation(zero, 0.0):
-        reasons = WORSE_THAN_ZERO, certificate.reason
+        before = certificate.reason
         coef, intercept, given = zero, 0.0, multipliers or given
         value, certificate, multipliers = best_certificate(problem, zero, 0.0, given, tol)
-        known = dict.fromkeys(filter(None, (*reasons, certificate.reason)))
-        certificate = replace(certificate, reason="; ".join(known))
+        reason = in_words(WORSE_THAN_ZERO, before, certificate.reason)
+        certificate = replace(certificate, reason=reason)
     excess = infeasibility(problem, given) if answer.infeasible and given else 0.0
     if excess > NEGLIGIBLE:
         reason = f"every hypothesis exceeds some limit by {excess:.3g} or more"
@@ -440,8 +440,7 @@ def certify_bounds(
     if certificate.relative_gap <= tol:
         status = Status.OPTIMAL
     elif certificate.dual < np.inf and "regularise" not in certificate.reason:
-        reason = "; ".join(filter(None, (certificate.reason, ADVICE)))
-        certificate = replace(certificate, reason=reason)
+        certificate = replace(certificate, reason=in_words(certificate.reason, ADVICE))
     return Solution(
         problem=problem,
         status=status,
