@@ -604,23 +604,20 @@ def _fitted(problem: Problem, coef: Floats, scores: Floats, width: float) -> Mul
     """
     blocks = problem.blocks
     weights = two_sided(problem)
-    counted, thetas = weights > 0, np.full(len(weights), 0.5)
+    thetas, ends = np.full(len(weights), 0.5), np.zeros(len(weights))
     kinks, low, high = multiplier_intervals(blocks, scores, width)
     factors = np.stack([f * b.weights for f, b in zip(term_weights(problem), blocks, strict=True)])
     targets = np.stack([block.targets for block in blocks])
     start = Multipliers(0.5 * (low + high), thetas)
     free = (high > low) & (factors * targets != 0)
-    if not (free.any() or counted.any()):
+    if not (free.any() or weights.any()):
         return start
     some = np.flatnonzero(free.any(axis=0))[: MOST_COEFFICIENTS if problem.is_kernel else None]
     free, low, high, B, t = (part[:, some] for part in (free, low, high, factors, targets))
     # what the other rows add to c, one line for theta = 0 and one per theta, for its change
     fixed = factors * targets * start.rows
     fixed[:, some] = np.where(free, 0.0, fixed[:, some])
-    known = np.where(counted, 0.0, thetas)
-    lines = np.stack(
-        [shares(blocks, known), *(shares(blocks, known + one) for one in np.eye(len(counted))[counted])]
-    )
+    lines = np.stack([shares(blocks, ends), *(shares(blocks, one) for one in np.eye(len(thetas)))])
     lines[1:] -= lines[0]
     distance = _distance(problem, coef, lines @ fixed, some)
     # what a row adds to the gap per unit of its weight: above + a * beyond
@@ -644,7 +641,7 @@ def _fitted(problem: Problem, coef: Floats, scores: Floats, width: float) -> Mul
         value += float(share[:, 0] @ lost.sum(axis=1) - theta @ lead)
         return value, np.append(gradient[free], slope_theta - lead + lines[1:] @ inner)
 
-    x, ends = np.append(rows[free], thetas[counted]), np.zeros(int(counted.sum()))
+    x = np.append(rows[free], thetas)
     unit = float(np.abs(totals).sum()) or 1.0
     if not np.isfinite(gap(x)[0] / unit):
         return start
@@ -661,7 +658,7 @@ def _fitted(problem: Problem, coef: Floats, scores: Floats, width: float) -> Mul
         options={"maxiter": steps, "maxcor": 30, "ftol": 1e-12, "gtol": 0.0},
     )
     rows[free] = found.x[:k]
-    start.rows[:, some], start.thetas[counted] = rows, found.x[k:]
+    start.rows[:, some], start.thetas[:] = rows, found.x[k:]
     return start
 
 
