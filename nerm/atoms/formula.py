@@ -33,9 +33,7 @@ POINTS = np.sinh(np.linspace(-15.0, 15.0, 301))  # margins at which cvxpy evalua
 
 
 def _xexp(x: Function) -> Function:
-    return x.map(
-        composed(lambda x: x * np.exp(x), lambda x: (1 + x) * np.exp(x), lambda x: (2 + x) * np.exp(x))
-    )
+    return x.map(composed(lambda x: Jet(x * np.exp(x), (1 + x) * np.exp(x), (2 + x) * np.exp(x))))
 
 
 def _along(atom: Any, rows: list[Function], join: Callable[[Function, Function], Function]) -> Function:
@@ -49,7 +47,7 @@ def _length(atom: Any, rows: list[Function]) -> Function:
     squares = _along(atom, [x.power(2) for x in rows], add)
     if number(atom.p) != 2 or squares.conjugate(np.zeros(1))[0] >= 0:
         raise NoRuleError("another norm than a Euclidean one that is nowhere 0")
-    return squares.map(composed(np.sqrt, lambda x: 0.5 * x**-0.5, lambda x: -0.25 * x**-1.5))
+    return squares.map(composed(lambda x: Jet(x**0.5, 0.5 * x**-0.5, -0.25 * x**-1.5)))
 
 
 def number(parameter: Any) -> float:

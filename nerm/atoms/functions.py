@@ -328,7 +328,7 @@ class Function:
         def of(x: Floats, q: float) -> Floats:
             return np.power(x if whole else np.where(x > -1e-9, np.maximum(x, 0.0), np.nan), q)
 
-        bent = composed(lambda x: of(x, p), lambda x: p * of(x, p - 1), lambda x: p * (p - 1) * of(x, p - 2))
+        bent = composed(lambda x: Jet(of(x, p), p * of(x, p - 1), p * (p - 1) * of(x, p - 2)))
 
         def piece(f: Piece, at: float) -> Piece:
             if p == 2 and isinstance(f, Quadratic) and f.slope and not f.curve:
@@ -345,24 +345,24 @@ class Function:
 
     def exp(self) -> Function:
         """Return e^f; its conjugate is u log(u) - u."""
-        return self.map(
-            composed(np.exp, np.exp, np.exp, star=lambda u: np.where(u >= 0, _times_log(u) - u, np.inf))
-        )
+
+        def jet(x: Floats) -> Jet:
+            return Jet(*(np.exp(x),) * 3)
+
+        return self.map(composed(jet, star=lambda u: np.where(u >= 0, _times_log(u) - u, np.inf)))
 
     def logistic(self) -> Function:
         """Return log(1 + e^f); its conjugate is u log(u) + (1 - u) log(1 - u)."""
 
-        def small(x: Any) -> Any:  # numpy computes e^x several times as fast as scipy's logaddexp and expit
-            return np.exp(-np.abs(x))
+        def jet(x: Floats) -> Jet:
+            small = np.exp(-np.abs(x))  # several times as fast as scipy's logaddexp and expit
+            slope = np.where(x < 0, small, 1.0) / (1 + small)
+            return Jet(np.maximum(x, 0.0) + np.log1p(small), slope, small / (1 + small) ** 2)
 
-        bent = composed(
-            lambda x: np.maximum(x, 0.0) + np.log1p(small(x)),
-            lambda x: np.exp(np.minimum(x, 0.0)) / (1 + small(x)),
-            lambda x: small(x) / (1 + small(x)) ** 2,
-            0.25,
-            lambda u: np.where((u >= 0) & (u <= 1), _times_log(u) + _times_log(1 - u), np.inf),
-        )
-        return self.map(bent)
+        def star(u: Floats) -> Floats:
+            return np.where((u >= 0) & (u <= 1), _times_log(u) + _times_log(1 - u), np.inf)
+
+        return self.map(composed(jet, 0.25, star))
 
     @property
     def number(self) -> float | None:
@@ -665,37 +665,33 @@ def _equal(p: Piece, q: Piece, at: float) -> bool:
 
 
 def composed(
-    g: Pointwise,
-    slope: Pointwise,
-    curvature: Pointwise,
-    most: float = np.inf,
-    star: Pointwise | None = None,
+    g: Callable[[Floats], Jet], most: float = np.inf, star: Pointwise | None = None
 ) -> Callable[[Piece, float], Piece]:
-    """Return the composition of a function g with a piece, given the first and second derivative of g.
+    """Return the composition of a function g, given by its jet, with a piece.
 
     `most` bounds the absolute curvature of g. `star` is the conjugate of g, if it is known: that of
     g(a m + b) is star(u / a) - b u / a.
     """
 
+    @np.errstate(all="ignore")
     def change(p: Piece, _: float) -> Piece:
         def jet(m: Floats) -> Jet:
             inner = p.jet(m)
-            first, second = slope(inner.value), curvature(inner.value)
+            value, first, second = g(inner.value)
             bent = np.where(inner.slope != 0, second * inner.slope**2, 0.0)
             bent += np.where(inner.curvature != 0, first * inner.curvature, 0.0)
-            slopes = np.where(inner.slope != 0, first * inner.slope, 0.0)
-            return Jet(np.asarray(g(inner.value)), slopes, bent)
+            return Jet(np.asarray(value), np.where(inner.slope != 0, first * inner.slope, 0.0), bent)
 
         if not isinstance(p, Quadratic) or p.curve:
             return Curve(jet)
         _, a, b, _ = p.around(0.0)
 
         if not a:
-            return Quadratic(0.0, 0.0, float(g(np.array(b))))
+            return Quadratic(0.0, 0.0, float(g(np.array(b)).value))
 
         def linear(m: Floats) -> Jet:
-            x = a * m + b
-            return Jet(np.asarray(g(x)), a * slope(x), a**2 * curvature(x))
+            value, slope, curvature = g(a * m + b)
+            return Jet(np.asarray(value), a * slope, a**2 * curvature)
 
         return Curve(linear, most * a**2, star and (lambda u: star(u / a) - b * (u / a)))
 
