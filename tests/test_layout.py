@@ -45,7 +45,7 @@ DEFERRED = {
     "model.problem.Problem.certify": "certify",
     "model.problem.Problem.convexified": "solvers",
     "model.problem.Problem.to_cvxpy": "cvxpy_backend",
-    "model.problem.Problem._pool": "solvers",
+    "model.problem.Problem._solve_all": "solvers",
     "model.problem.Problem._neutralize": "neutralize",
     "model.problem.SolveMethods.frontier": "proofs",
     "proofs.frontier.Frontier.plot": "plots",

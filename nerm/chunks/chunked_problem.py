@@ -131,8 +131,34 @@ class ChunkedProblem(SolveMethods):
 
     _reweighted = with_objective
 
-    def _pool(self, solver: str | Solver, verbose: bool) -> Passes:
-        return Passes(solver, verbose)
+    def _solve_all(
+        self,
+        solver: str | Solver,
+        verbose: bool,
+        problems: list[ChunkedProblem],
+        tol: float,
+        strict: bool,
+        time_limit: float | None,
+        options: dict[str, Any],
+    ) -> list[Solution]:
+        """Solve problems on the same chunks, each from the solution of the previous one.
+
+        Several problems have one checkpoint each. The options are those of `ChunkedProblem`.
+        """
+        if solver != "auto":
+            must = "the solver of a problem on chunks must be 'auto'"
+            raise UnsupportedProblemError(must, repr(solver), "Leave it out, or bind rows in memory")
+        for name in options:
+            check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
+        deadline, found, tol = clock.after(time_limit), list[Solution](), as_positive(tol, "tol")
+        checkpoint = options.pop("checkpoint", problems[0].chunks.checkpoint)
+        for number, problem in enumerate(problems):
+            options["checkpoint"] = checkpoint if len(problems) == 1 else numbered(checkpoint, number)
+            found.append(problem._fit(tol, verbose, deadline, options))
+            options["start"] = (found[-1].coef, found[-1].intercept)
+            if strict and not found[-1].status.success:
+                raise NotSolvedError(f"{found[-1].status.sentence} {found[-1].certificate}.")
+        return found
 
     def _neutralize(self, limit: float, measure: Any, **options: Any) -> Neutralized:
         return neutralize(self, limit, measure, **options)
@@ -280,42 +306,6 @@ class ChunkedProblem(SolveMethods):
         best, certificate = (state.best[:-1], float(state.best[-1])), self._certificate(state)
         value = self.value(state.values, best[0])
         return certify_bounds(problem, best, value, multipliers, certificate, stats, tol)
-
-
-@dataclass(frozen=True)
-class Passes:
-    """Solve problems on the same chunks, each from the solution of the previous one.
-
-    Its method `solve_all` is that of `nerm.solvers.registry.SolverPool`. It takes other options, which are
-    those of `ChunkedProblem`.
-    """
-
-    solver: str | Solver
-    verbose: bool
-
-    def solve_all(
-        self,
-        problems: list[ChunkedProblem],
-        tol: float,
-        strict: bool,
-        time_limit: float | None,
-        options: dict[str, Any],
-    ) -> list[Solution]:
-        """Return one solution per problem; several problems have one checkpoint each."""
-        if self.solver != "auto":
-            must = "the solver of a problem on chunks must be 'auto'"
-            raise UnsupportedProblemError(must, repr(self.solver), "Leave it out, or bind rows in memory")
-        for name in options:
-            check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
-        deadline, found, tol = clock.after(time_limit), list[Solution](), as_positive(tol, "tol")
-        checkpoint = options.pop("checkpoint", problems[0].chunks.checkpoint)
-        for number, problem in enumerate(problems):
-            options["checkpoint"] = checkpoint if len(problems) == 1 else numbered(checkpoint, number)
-            found.append(problem._fit(tol, self.verbose, deadline, options))
-            options["start"] = (found[-1].coef, found[-1].intercept)
-            if strict and not found[-1].status.success:
-                raise NotSolvedError(f"{found[-1].status.sentence} {found[-1].certificate}.")
-        return found
 
 
 def bind_chunks(

@@ -49,13 +49,14 @@ class SolveMethods:
     """The methods of `Problem` that solve; a problem on chunks has the same.
 
     A subclass has an objective and the three methods below: `_reweighted` returns the problem with other
-    weights of the same terms, `_pool` an object whose method `solve_all` is that of
-    `nerm.solvers.registry.SolverPool`, and `_neutralize` searches for a solution within a limit.
+    weights of the same terms, `_solve_all` one solution per problem on the same rows for a solver, `verbose`
+    and the arguments of `nerm.solvers.registry.SolverPool.solve_all`, and `_neutralize` searches for a
+    solution within a limit.
     """
 
     objective: Objective
     _reweighted: Callable[[Objective], Any]
-    _pool: Callable[[str | Solver, bool], Any]
+    _solve_all: Callable[..., list[Solution]]
     _neutralize: Callable[..., Neutralized]
 
     def with_neutrality(self, eta: float) -> Self:
@@ -117,7 +118,7 @@ class SolveMethods:
         Solution
 
         """
-        return self._pool(solver, verbose).solve_all([self], tol, strict, time_limit, options)[0]
+        return self._solve_all(solver, verbose, [self], tol, strict, time_limit, options)[0]
 
     def neutralize(
         self,
@@ -207,7 +208,7 @@ class SolveMethods:
         `time_limit`, in seconds, applies to the whole path; the other options are those of `solve`.
         """
         problems = [self.with_neutrality(value) for value in _weights(eta, "eta", "neutrality")]
-        return self._pool(solver, verbose).solve_all(problems, tol, strict, time_limit, options)
+        return self._solve_all(solver, verbose, problems, tol, strict, time_limit, options)
 
     def grid(
         self,
@@ -234,7 +235,7 @@ class SolveMethods:
         rows = [self.with_regularization(w) for w in lams] or [self]
         etas = [] if eta is None else _weights(eta, "eta", "neutrality")
         problems = [row.with_neutrality(value) for row in rows for value in etas] or rows
-        found = self._pool(solver, verbose).solve_all(problems, tol, strict, time_limit, options)
+        found = self._solve_all(solver, verbose, problems, tol, strict, time_limit, options)
         width = len(problems) // len(rows)
         return [found[i : i + width] for i in range(0, len(found), width)]
 
@@ -460,10 +461,10 @@ class Problem(SolveMethods):
     def _reweighted(self, objective: Objective) -> Self:
         return replace(self, objective=objective)
 
-    def _pool(self, solver: str | Solver, verbose: bool) -> Any:
+    def _solve_all(self, solver: str | Solver, verbose: bool, *given: Any) -> list[Solution]:
         from nerm.solvers.registry import SolverPool
 
-        return SolverPool(solver, verbose)
+        return SolverPool(solver, verbose).solve_all(*given)
 
     def _neutralize(self, limit: float, measure: Any, **options: Any) -> Neutralized:
         from nerm.neutralize import neutralize
