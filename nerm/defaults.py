@@ -1,4 +1,4 @@
-"""The defaults of the classifiers and of the command line, in one place.
+"""The defaults that the classifiers and the command line share, in one place.
 
 The weight lambda of the regularizer has two forms. In *mean* form (`nerm.Objective`, `nerm.NERMClassifier`,
 the command line) the regularizer is added to the mean of the losses. In *sum* form (`nerm.NeutralSVC`,
@@ -17,14 +17,10 @@ class Defaults:
     ----------
     lam
         Weight of the regularizer in mean form.
-    lam_sum
-        Weight of the regularizer in sum form.
-    eta
-        Weight of the neutrality term.
     loss, surrogate, regularizer
         Names of phi, psi and Omega.
-    kernel, gamma, degree, coef0
-        The kernel and its parameters.
+    kernel
+        Name of the kernel.
     weights
         Neutrality weights, by name (`nerm.weights`); "uniform" is the definition of the paper.
     solver
@@ -35,8 +31,6 @@ class Defaults:
         Probability with which a bound may fail.
     measure
         Measure of neutrality to which a limit applies.
-    prefer
-        Measure of quality by which surrogates are compared.
     keep
         The positive rate of every group must be at least this fraction of its rate without a limit.
     limit
@@ -46,29 +40,23 @@ class Defaults:
 
     Examples
     --------
-    >>> DEFAULTS.lam, DEFAULTS.eta, DEFAULTS.weights
-    (0.01, 0.0, 'uniform')
+    >>> DEFAULTS.lam, DEFAULTS.weights
+    (0.01, 'uniform')
     >>> COMMAND_LINE.limit, COMMAND_LINE.measure, COMMAND_LINE.weights
     (0.02, 'calders_verwer_score', 'balanced')
 
     """
 
     lam: float = 0.01
-    lam_sum: float = 1.0
-    eta: float = 0.0
     loss: str = "hinge"
     surrogate: str = "hinge"
     regularizer: str = "squared-l2"
     kernel: str = "linear"
-    gamma: str = "scale"
-    degree: int = 3
-    coef0: float = 0.0
     weights: str = "uniform"
     solver: str = "auto"
     tol: float = 1e-6
     delta: float = 0.05
     measure: str = "calders_verwer_score"
-    prefer: str = "accuracy"
     keep: float = 0.5
     limit: float | None = None
     class_weight: str | None = None

@@ -22,9 +22,9 @@ from nerm.validation import as_nonnegative, as_positive, is_lazy
 class SharedParameters:
     """The keyword parameters of both classifiers."""
 
-    gamma: Any = DEFAULTS.gamma
-    degree: int = DEFAULTS.degree
-    coef0: float = DEFAULTS.coef0
+    gamma: Any = "scale"
+    degree: int = 3
+    coef0: float = 0.0
     weights: str = DEFAULTS.weights
     class_weight: Any = None
     fit_intercept: bool = True
@@ -35,7 +35,7 @@ class SharedParameters:
     quantiles: Any = None
     confidence: float | None = None
     shift: float = 0.0
-    prefer: Any = DEFAULTS.prefer
+    prefer: Any = "accuracy"
     keep: float = DEFAULTS.keep
     groups: str = "each"
     nearest: bool = False
@@ -154,8 +154,8 @@ class NeutralSVC(NeutralClassifier, SharedParameters):
     """
 
     sum_form: ClassVar[bool] = True
-    lam: Any = DEFAULTS.lam_sum
-    eta: Any = DEFAULTS.eta
+    lam: Any = 1.0
+    eta: Any = 0.0
     kernel: Any = DEFAULTS.kernel
     surrogate: Any = DEFAULTS.surrogate
 
@@ -213,7 +213,7 @@ class NERMClassifier(NeutralClassifier, SharedParameters):
     regularizer: Any = DEFAULTS.regularizer
     surrogate: Any = "auto"
     lam: Any = DEFAULTS.lam
-    eta: Any = DEFAULTS.eta
+    eta: Any = 0.0
     kernel: Any = DEFAULTS.kernel
 
     @available_if(lambda self: isinstance(as_atom(self.loss, "loss"), Logistic))  # type: ignore[untyped-decorator]

@@ -89,11 +89,11 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
     regularizer: Any = DEFAULTS.regularizer
     surrogate: Any = "identity"
     lam: Any = DEFAULTS.lam
-    eta: Any = DEFAULTS.eta
+    eta: Any = 0.0
     kernel: Any = DEFAULTS.kernel
-    gamma: Any = DEFAULTS.gamma
-    degree: int = DEFAULTS.degree
-    coef0: float = DEFAULTS.coef0
+    gamma: Any = "scale"
+    degree: int = 3
+    coef0: float = 0.0
     weights: str = "balanced"
     fit_intercept: bool = True
     solver: str = DEFAULTS.solver
