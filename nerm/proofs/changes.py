@@ -40,7 +40,7 @@ mixture with M = 0 is taken.
 
 Hypothesis and multipliers are those after one Newton step from the unchanged solution (`nerm.proofs.newton`),
 those of the unchanged solution itself, or those of a solve of the changed problem. `nerm.certify` certifies
-them, and those with the smallest gap are used.
+them, and those with the smallest bound on the change of w are used.
 """
 
 from __future__ import annotations
@@ -210,32 +210,42 @@ def bound(
     if problem.objective.constraints or not problem.is_convex:
         must = "bounds on a change need a convex problem without constraints"
         raise UnsupportedProblemError(must, repr(problem.objective), "Drop the constraints")
-    old, old_gap = (coef, solution.intercept + solution.threshold), np.inf
-    known = []
+    old = coef, solution.intercept + solution.threshold
     if tol is not None:
         new = problem.solve(tol=tol)
         certified = Certified(new.objective, new.certificate, new.multipliers)
-        known.append(((new.coef, new.intercept), certified))
-    else:
-        with suppress(Degenerate):
-            pair, moved, old_gap = newton_step(solution).towards(problem, *old, at)
-            known.append((pair, best_certificate(problem, *pair, moved, np.inf)))
-    if not known or not known[0][1].certificate.gap <= old_gap:  # else the old bound is larger
-        known.append((old, best_certificate(problem, *old, at, np.inf)))
-    estimate, best = min(known, key=lambda one: one[1].certificate.gap + one[1].certificate.slack)
-    if best.multipliers is None:
-        raise Degenerate(f"the changed problem has no dual bound: {best.certificate.reason}")
+        return _enclosed(solution, problem, old, (new.coef, new.intercept), certified)
+    found = []
+    with suppress(Degenerate):
+        pair, moved, least = newton_step(solution).towards(problem, *old, at)
+        found = [_enclosed(solution, problem, old, pair, best_certificate(problem, *pair, moved, np.inf))]
+        if found[0].coefficients <= least:
+            return found[0]
+    found.append(_enclosed(solution, problem, old, old, best_certificate(problem, *old, at, np.inf)))
+    return min(found, key=lambda one: (one.coefficients, one.gap))
+
+
+def _enclosed(
+    solution: Solution,
+    problem: Problem,
+    old: tuple[Floats, float],
+    estimate: tuple[Floats, float],
+    certified: Certified,
+) -> ChangeBound:
+    """Enclose the optimum of a changed problem in a ball, from a certified hypothesis."""
+    value, certificate, at = certified
+    if at is None:
+        raise Degenerate(f"the changed problem has no dual bound: {certificate.reason}")
     mu, hypothesis, centre = square_weight(problem.regularizers), problem.hypothesis, estimate[0]
-    slack = best.certificate.slack
-    gap = best.certificate.gap + slack
+    gap = certificate.gap + certificate.slack
     radius = float(np.sqrt(2 * gap / mu)) if mu > 0 else np.inf
     if mu > 0 and len(parts_of(problem.regularizers)) == 1:
-        c = weighted_duals(problem, best.multipliers.rows, best.multipliers.thetas)
+        c = weighted_duals(problem, at.rows, at.thetas)
         q = hypothesis.adjoint(c, balanced=problem.intercept) / (problem.divisor * mu)
         apart = hypothesis.squared_norm(centre - q)
         centre, radius = 0.5 * (centre + q), float(np.sqrt(max(gap / mu - 0.25 * apart, 0.0)))
-    found = estimate, best.multipliers, best.value.total, gap, slack, centre, radius
-    return ChangeBound(solution, problem, old, *found)
+    bounds = value.total, gap, certificate.slack, centre, radius
+    return ChangeBound(solution, problem, old, estimate, at, *bounds)
 
 
 def without(solution: Solution, rows: Any, tol: float | None = None) -> ChangeBound:

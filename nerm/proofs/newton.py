@@ -51,8 +51,9 @@ class NewtonStep:
     ) -> tuple[tuple[Floats, float], Multipliers, float]:
         """Return a hypothesis and multipliers for a changed problem, from the unchanged ones.
 
-        The problem may have added rows behind the others. The third result is the gap of the
-        unchanged ones, without the part that comes from the sum of the c_i.
+        The problem may have added rows behind the others. The third result is about the bound on the change
+        of w that the unchanged ones give (`nerm.proofs.changes`): the part from the sum of the c_i is left
+        out.
         """
         hypothesis, space, old = problem.hypothesis, self.space, self.rates.shape[1]
         scores = hypothesis.scores(coef, intercept)
@@ -97,8 +98,9 @@ class NewtonStep:
             if excess * lack < 0:
                 rows = (excess * others - lack * rows) / (excess - lack)
         unequal = etas[:, 0] * np.maximum(r[:, 0], 0.0) - at.thetas[self.tied] * (etas * r)[:, 0]
-        old_gap = float(np.sum(g[: space.X.shape[1]] ** 2)) / (2 * self.mu) + float(unequal.sum())
-        return new, Multipliers(rows, thetas), old_gap
+        half = float(np.linalg.norm(g[: space.X.shape[1]])) / (2 * self.mu)
+        least = half + float(np.sqrt(half**2 + max(unequal.sum(), 0.0) / self.mu))
+        return new, Multipliers(rows, thetas), least
 
 
 _KNOWN: WeakKeyDictionary[Solution, NewtonStep] = WeakKeyDictionary()
