@@ -220,7 +220,7 @@ def _numeric(expression: Callable[[Any], Any]) -> Function:
 
     def jet(m: Floats) -> Jet:
         step = SECANT * np.maximum(1.0, np.abs(m))
-        before, here, after = (evaluated(expression, at) for at in (m - step, m, m + step))
+        before, here, after = evaluated(expression, np.stack([m - step, m, m + step]))
         # rounded to single precision: on a straight line all slopes are equal
         low, high = ((rise / step).astype(np.float32).astype(float) for rise in (here - before, after - here))
         return Jet(here, 0.5 * (low + high), (high - low) / step)

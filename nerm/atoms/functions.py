@@ -1,8 +1,9 @@
 """Functions of one number that consist of smooth pieces: their algebra, and the conjugate of convex ones.
 
-A piece is a quadratic or a curve. A function whose pieces are all quadratics is known exactly. A curve is
-known by its jets, and the conjugate and the prox follow from these: both invert a nondecreasing function, the
-slope, by Newton steps that a bracket safeguards. All functions are vectorised.
+A piece is a quadratic or a curve. A function whose pieces are all quadratics is known exactly, and so is its
+conjugate, a function of the same kind. A curve is known by its jets; its conjugate follows by inverting the
+slope, by Newton steps that a bracket safeguards. The prox is the slope of the conjugate of step phi(m) +
+m^2 / 2, and the hinge-like parts are the pieces of the conjugate. All functions are vectorised.
 """
 
 from __future__ import annotations
