@@ -269,8 +269,10 @@ def cross_validate(
     as_count(repetitions, "repetitions")
     check_known(discretize, "'discretize'", ("all rows", "training folds"))
     methods = [method for _, method in chosen]
+    plain = {m.tuning: METHODS.get(m.tuning, m) for m in methods if m.tuning is not None}
+    families = {family: replace(method, etas=(0.0,)) for family, method in plain.items()}
     data, coded = _loaded(datasets, data_home), {}
-    for (name, rows), coding in product(data.items(), {method.coding for method in methods}):
+    for (name, rows), coding in product(data.items(), {m.coding for m in (*methods, *families.values())}):
         later = rows.coding == "raw" and discretize == "training folds"  # each fold codes its own rows
         coded[name, coding] = rows if later else rows.coded(coding)
     common: Row = {
@@ -297,21 +299,20 @@ def cross_validate(
     tuning = {"experiment": f"{settings['experiment']} tuning", **common}
     # Tuning has no repetition: use a number that no repetition has, so that its folds are different ones.
     tune = partial(run, repetitions=[2**32 - 1], settings=tuning, results=path)
-    tuned = _tuned(methods, list(data), common["lam"], tune)
+    tuned = _tuned(families, list(data), common["lam"], tune)
     cells = [(name, *pair, tuned.get((name, pair[1].tuning), np.nan)) for name, pair in product(data, chosen)]
     settings = {"experiment": "", **common, **settings, "repetitions": int(repetitions)}
     return run(cells, range(repetitions), settings, results)
 
 
 def _tuned(
-    methods: Sequence[Method], names: list[str], lams: list[float], run: Callable[[Iterable[Cell]], Any]
+    families: Mapping[str, Method], names: list[str], lams: list[float], run: Callable[[Iterable[Cell]], Any]
 ) -> dict[tuple[str, str | None], float]:
     """Return lambda by (data set, family): the value with the largest mean AUC.
 
-    Of equally good values the largest lambda is taken. ``run(cells)`` fits and measures the methods.
+    Of equally good values the largest lambda is taken. `families` are the methods that tune, without
+    neutrality, and ``run(cells)`` fits and measures them.
     """
-    plain = {m.tuning: METHODS.get(m.tuning, m) for m in methods if m.tuning is not None}
-    families = {family: replace(method, etas=(0.0,)) for family, method in plain.items()}
     if len(lams) == 1 or not families:
         return {(name, family): lams[0] for name in names for family in families}
     tried = product(names, families, lams)
