@@ -1,7 +1,6 @@
 """Reference implementations of the neutral SVM: two QPs, SMO, subgradients.
 
-The tests compare the rest of nerm with this package, so it shares only the errors and the checks of arguments
-(`nerm.validation`) with the rest.
+The tests compare the rest of nerm with this package, so it shares only the error classes with the rest.
 Arguments are in the paper's sum form (sums over the n rows). Certificates are in mean form: multiply their
 values by n to get the sum form.
 """

@@ -32,8 +32,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from nerm.errors import InvalidInputError, check_known
-from nerm.validation import as_matrix, as_nonnegative, as_positive, as_vector, as_weights
+from nerm.errors import InvalidInputError, UnknownNameError
 
 Floats = NDArray[np.float64]
 EPS = float(np.finfo(float).eps)
@@ -76,28 +75,30 @@ class NeutralSVM:
     variant: str = "exact"
 
     def __post_init__(self) -> None:
-        check_known(self.variant, "'variant'", ("exact", "published"))
-        self.lam, self.eta = as_positive(self.lam, "lam"), as_nonnegative(self.eta, "eta")
-        self.X = as_matrix(self.X)
-        must, n = "'viewpoint' must be given when eta is positive", self.X.shape[0]
+        if self.variant not in ("exact", "published"):
+            raise UnknownNameError("'variant'", self.variant, ("exact", "published"))
+        self.lam, self.eta = number(self.lam, "lam", positive=True), number(self.eta, "eta")
+        self.X = X = sp.csr_matrix(self.X, dtype=float) if sp.issparse(self.X) else _floats(self.X, "X")
+        require(X.ndim == 2, "'X' must be two-dimensional", f"shape {X.shape}", "Pass one row per sample")
+        must, n = "'viewpoint' must be given when eta is positive", X.shape[0]
         require(self.v is not None or self.eta == 0, must, "None", "Pass one number per row, or set eta to 0")
-        self.v = as_vector(np.zeros(n) if self.v is None else self.v, n, "viewpoint")
+        self.v = _vector(np.zeros(n) if self.v is None else self.v, n, "viewpoint")
         if len(groups := np.unique(self.v)) == 2:
             self.v = np.where(self.v == groups[1], 1.0, -1.0)
-        self.s, self.u = as_weights(self.s, n, "sample_weight"), as_weights(self.u, n, "neutrality_weight")
+        self.s, self.u = _weights(self.s, n, "sample_weight"), _weights(self.u, n, "neutrality_weight")
         classes, labels = np.unique(np.asarray(self.y), return_inverse=True)
         got = "a single class" if len(classes) == 1 else f"{len(classes)} classes"
         require(len(classes) == 2, "'y' must hold exactly two classes", got, "Pass -1 and 1, for instance")
-        self.y = as_vector(2.0 * labels - 1.0, n, "y")
+        self.y = _vector(2.0 * labels - 1.0, n, "y")
         self.targets = t = np.array([self.y, self.v, -self.v])
         self.gain = np.divide(1.0, t, out=np.zeros_like(t), where=t != 0)
         self.constant = self.eta * float(self.u[self.v == 0].sum())
         if self.variant == "published":
             self.gain[1:], self.constant = 0.0, self.eta * float(self.u.sum())
         known = {"linear": None, "precomputed": lambda A, _: A, "rbf": self._rbf}
-        if not callable(self.kernel):
-            check_known(self.kernel, "'kernel'", known, "Use one of these names, or a callable")
-            self.kernel = known[self.kernel]
+        if not callable(self.kernel) and self.kernel not in known:
+            raise UnknownNameError("'kernel'", self.kernel, known, "Use one of these names, or a callable")
+        self.kernel = self.kernel if callable(self.kernel) else known[self.kernel]
 
     def _rbf(self, A: Any, B: Any) -> Floats:
         gamma = 1.0 / (self.X.shape[1] * (dense(self.X).var() or 1.0))
@@ -231,9 +232,47 @@ def require(holds: Any, must: str, got: str, do: str) -> None:
         raise InvalidInputError(must, got, do)
 
 
+def number(value: Any, name: str, *, positive: bool = False) -> float:
+    """Return a value as a float; raise an error unless it is finite and at least 0.
+
+    With `positive` it must be larger than 0.
+    """
+    found = float(_floats(value, name))
+    must = "a finite positive number" if positive else "a finite number, at least 0"
+    valid = 0 < found < np.inf or (found == 0 and not positive)
+    require(valid, f"{name!r} must be {must}", repr(value), f"Pass such a number as {name}")
+    return found
+
+
 def dense(matrix: Any) -> Floats:
     """Return a matrix as a dense array of floats."""
     return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix, dtype=float)
+
+
+def _floats(values: Any, name: str) -> Floats:
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        must = f"{name!r} must hold real numbers"
+        raise InvalidInputError(must, str(error), "Encode categories as numbers") from None
+
+
+def _vector(values: Any, n: int, name: str) -> Floats:
+    vector = _floats(values, name)
+    must = f"{name!r} must have one entry for each of the {n} rows"
+    require(vector.shape == (n,), must, f"shape {vector.shape}", f"Pass a vector of length {n}")
+    bad = int(np.isfinite(vector).argmin())  # the first entry that is not finite; 0 if all are finite
+    got = f"{vector[bad]} at index {bad}"
+    require(np.isfinite(vector[bad]), f"{name!r} must be finite", got, "Drop or impute these rows")
+    return vector
+
+
+def _weights(values: Any, n: int, name: str) -> Floats:
+    weights = _vector(np.ones(n) if values is None else values, n, name)
+    got = f"{weights.min():g} at index {weights.argmin()}"
+    require(weights.min() >= 0, f"{name!r} must be nonnegative", got, "Use 0 to leave a row out")
+    require(weights.any(), f"{name!r} must have a positive entry", "only zeros", "Give a positive weight")
+    return weights
 
 
 class Multipliers(NamedTuple):

@@ -7,9 +7,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from nerm.errors import InvalidInputError, check_known
-from nerm.svm.data import NeutralSVM, Result
-from nerm.validation import as_positive
+from nerm.errors import InvalidInputError, UnknownNameError
+from nerm.svm.data import NeutralSVM, Result, number
 
 OPTIMAL_GAP = 1e-6  # the result of a QP solver counts as optimal at this relative duality gap
 ACCURACY = {  # the options that set a solver's accuracy; other solvers run at their default accuracy
@@ -100,8 +99,9 @@ class QP:
         """
         name = solver.lower()
         known = [installed.lower() for installed in cp.installed_solvers()]
-        check_known(name, "'solver'", known, "Use an installed solver")
-        defaults: dict[str, Any] = dict.fromkeys(ACCURACY.get(name, ()), as_positive(tol, "tol"))
+        if name not in known:
+            raise UnknownNameError("'solver'", solver, known, "Use an installed solver")
+        defaults: dict[str, Any] = dict.fromkeys(ACCURACY.get(name, ()), number(tol, "tol", positive=True))
         if name == "osqp":
             defaults |= {"max_iter": 50_000, "polishing": True}
         with warnings.catch_warnings():

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.svm.data import EPS, Floats, NeutralSVM, Result
-from nerm.validation import as_nonnegative, as_positive
+from nerm.svm.data import EPS, Floats, NeutralSVM, Result, number
 
 
 def smo(
@@ -67,7 +66,7 @@ def smo(
 
     """
     data = NeutralSVM(X, y, viewpoint, lam, eta, sample_weight, neutrality_weight, True, kernel, variant)
-    tol, max_iter = as_nonnegative(tol, "tol"), int(as_positive(max_iter, "max_iter"))
+    tol, max_iter = number(tol, "tol"), int(number(max_iter, "max_iter", positive=True))
     K = data.gram / data.lam
     # the optimal nu^+ lies between the two ends; slopes are C^+ - C^- at the ends, nan while not known
     nu, ends, slopes = data.eta / 2, [0.0, data.eta], [np.nan, np.nan]

@@ -18,8 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from nerm.svm.data import ROOT_EPS, Floats, NeutralSVM, Result
-from nerm.validation import as_nonnegative, as_positive
+from nerm.svm.data import ROOT_EPS, Floats, NeutralSVM, Result, number
 
 
 def subgradient_method(
@@ -67,7 +66,7 @@ def subgradient_method(
 
     """
     data = NeutralSVM(X, y, viewpoint, lam, eta, sample_weight, neutrality_weight, intercept)
-    tol, max_iter = as_nonnegative(tol, "tol"), int(as_positive(max_iter, "max_iter"))
+    tol, max_iter = number(tol, "tol"), int(number(max_iter, "max_iter", positive=True))
     n, d = data.X.shape
     w = mean_w = np.zeros(d)
     mean_z, mean_nu = np.zeros((3, n)), 0.0
