@@ -829,6 +829,9 @@ class Report(dict[str, float]):
 def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Report:
     """Return accuracy, AUC and every neutrality measure of these scores; all arguments are (n,).
 
+    Labels and viewpoint have two values each; of more groups, measure each against the rest.
+    The scores of a regression have other measures: `mean_difference`, `correlation` and `ks_distance`.
+
     Examples
     --------
     >>> report([1, 1, -1, -1], [0.5, 2.0, -1.0, 0.5], [1, 1, -1, -1])
@@ -845,6 +848,10 @@ def report(y: Any, scores: Any, viewpoint: Any, sample_weight: Any = None) -> Re
       predictive_equality_difference undefined  some row must have viewpoint +1 and y = -1
       equalized_odds_difference      undefined  some row must have viewpoint -1 and y = +1
     """
+    values = distinct(as_values(y, np.size(scores), "y", "label"), "y")
+    if len(values) > 2:
+        do = "Pass y == value; for a regression use mean_difference, correlation or ks_distance"
+        raise InvalidInputError("'y' must hold exactly two classes", f"{len(values)} values", do)
     f, v, w = _aligned(scores, viewpoint, sample_weight)
     labels = _labels(y, len(f))
     measures: dict[str, float] = {}

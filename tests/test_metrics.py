@@ -417,3 +417,11 @@ def test_groups_are_read_as_the_classifiers_read_them(coded):
 def test_groups_that_cannot_be_read(viewpoint, text):
     with pytest.raises(InvalidInputError, match=text):
         metrics.report([1, -1, 1], [0.5, -1.0, 1.0], viewpoint)
+
+
+def test_a_report_of_a_regression_or_of_three_groups_is_refused_with_advice():
+    f, v = np.linspace(-1, 1, 6), np.array(list("aabbab"))
+    with pytest.raises(InvalidInputError, match=r"two classes\. Got 6 values\. .* mean_difference"):
+        metrics.report(f + 0.5, f, v)
+    with pytest.raises(InvalidInputError, match="Set one group against the rest"):
+        metrics.report(f > 0, f, list("abcabc"))

@@ -214,6 +214,23 @@ class NeutralModel(BaseEstimator):
     def _kept_columns(self) -> Array:
         return np.delete(np.arange(self.n_features_in_), list(self.dropped_columns_))
 
+    def explain(self, top: int = 10, feature_names: Sequence[str] | None = None) -> Explanation:
+        """Explain the fitted model: objective, neutrality, certificate, largest coefficients.
+
+        The explanation lists the value of every term of the objective. For each neutrality term it also gives
+        C+, C- and theta, the dual weight of C+ in max(C+, C-).
+
+        Parameters
+        ----------
+        top : int
+            Number of coefficients to show.
+        feature_names : sequence of str, optional
+            Names of the columns. Needed only if the X given to `fit` had no column names; in a pipeline use
+            ``pipe[:-1].get_feature_names_out()``.
+        """
+        check_is_fitted(self, "solutions_")
+        return explanation_of(self, top, feature_names)
+
     def save(self, path: Any) -> None:
         """Write the fitted model to one file; `nerm.load(path)` reads it.
 
@@ -549,25 +566,6 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
             got = f"{np.ravel(y)[unknown].tolist()[0]!r} at index {unknown[0]}"
             raise InvalidInputError(f"'y' must hold classes seen in fit, {shown}", got, do)
         return float(super().score(X, y, sample_weight=sample_weight))
-
-    # --- explanation and saving ----------------------------------------------------------------
-
-    def explain(self, top: int = 10, feature_names: Sequence[str] | None = None) -> Explanation:
-        """Explain the fitted model: objective, neutrality, certificate, largest coefficients.
-
-        The explanation lists the value of every term of the objective. For each neutrality term it also gives
-        C+, C- and theta, the dual weight of C+ in max(C+, C-).
-
-        Parameters
-        ----------
-        top : int
-            Number of coefficients to show.
-        feature_names : sequence of str, optional
-            Names of the columns. Needed only if the X given to `fit` had no column names; in a pipeline use
-            ``pipe[:-1].get_feature_names_out()``.
-        """
-        check_is_fitted(self, "solutions_")
-        return explanation_of(self, top, feature_names)
 
     def fit_facts(self, to: str | None = None, label: Any = None) -> Any:
         """Return the facts about this fit that `nerm.bounds.guarantee` needs.

@@ -1,4 +1,4 @@
-"""The explanation of a fitted classifier: terms, neutrality, certificate, largest coefficients."""
+"""The explanation of a fitted model: terms, neutrality, certificate, largest coefficients."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +16,14 @@ from nerm.viewpoint import shown_groups
 
 @dataclass(frozen=True)
 class ClassExplanation:
-    """The explanation of one binary problem: one class against the rest.
+    """The explanation of one binary problem, one class against the rest, or of a regression.
 
-    Values are in the classifier's own form: the sum form for `NeutralSVC`, else the mean form.
+    Values are in the model's own form: the sum form for `NeutralSVC`, else the mean form.
 
     Attributes
     ----------
     label : object
-        The class that counts as +1.
+        The class that counts as +1; None for a regressor.
     formula : str
         The objective that was minimised.
     terms : tuple of TermValue
@@ -64,9 +64,9 @@ class Explanation:
     Attributes
     ----------
     model : str
-        The classifier and its parameters.
+        The model and its parameters.
     problems : tuple of ClassExplanation
-        One for two classes; with more classes, one per class.
+        One for two classes or a regression; with more classes, one per class.
     collapse : str or None
         A warning if the model is nearly constant or its positive rate collapsed; it is printed first.
     groups : str
@@ -106,11 +106,12 @@ class Explanation:
 
 
 def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) -> Explanation:
-    """Return the explanation of a fitted classifier, with the `top` largest coefficients per class."""
+    """Return the explanation of a fitted model, with the `top` largest coefficients per class."""
     linear, own = model.kernel_ is None, model._scale
     table = model.coef_ if linear else model.dual_coef_
     names = _names(model, feature_names) if linear else [f"row {i}" for i in model.support_.tolist()]
-    positives, problems = model.classes_[-len(model.solutions_) :], []
+    classes = getattr(model, "classes_", (None,))
+    positives, problems = classes[-len(model.solutions_) :], []
     for label, solution, coef in zip(positives, model.solutions_, table, strict=True):
         stats, objective = solution.stats, solution.problem.objective
         terms = tuple(
@@ -136,7 +137,7 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
                 intercept=float(solution.intercept),
                 coefficients=tuple(sorted(nonzero, key=lambda pair: -abs(pair[1]))[:top]),
                 others=max(0, len(nonzero) - top),
-                class_weights=model.class_weight_,
+                class_weights=getattr(model, "class_weight_", {}),
             )
         )
     groups = shown_groups(getattr(model, "groups_", {}))  # absent in old files, as is collapse_
@@ -168,7 +169,7 @@ def _names(model: Any, given: Sequence[str] | None) -> list[str]:
 
 def _text(problem: ClassExplanation) -> str:
     width = max(len(t.label) for t in problem.terms)
-    lines = [f"class {problem.label}: {problem.formula}"]
+    lines = [problem.formula if problem.label is None else f"class {problem.label}: {problem.formula}"]
     if problem.class_weights:
         weights = (f"{label} × {weight:.4g}" for label, weight in problem.class_weights.items())
         lines.append(f"class weights: {', '.join(weights)}")

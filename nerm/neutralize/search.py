@@ -291,15 +291,13 @@ class Search:
             at, own = self.explore(at.surrogate, at.weights), True
         near, tol = at if own or not self.problem.is_kernel else self.plain, self.target.tol
         known: list[Candidate] = []
-        growth = 1.2
         end = max(self.left - 4 * LOOKS, 2 * LOOKS if isinstance(at.surrogate, DCFunction) else 0)
         while self.left > end:
-            self.narrow(at.surrogate, at.weights, 1, near, growth)
+            self.narrow(at.surrogate, at.weights, 1, near)
             near = self.history.candidates[-1]
             known.append(near)
             if near.admissible and self.uses(near) and self.lost(at, near) <= 1:
                 break
-            growth = self.growth(at, near)
         best = self.best([self.plain, *known])
         if best is not None and not best.solution.status.success and self.left > LOOKS:
             known.append(self.solve(at.surrogate, best.weights, best, tol, self.left - LOOKS))
@@ -345,25 +343,19 @@ class Search:
         close = [one for one in close if one.quality["worth"] >= least]
         return min(close, key=lambda one: float(np.abs(one.weights).sum()), default=best)
 
-    def growth(self, at: Candidate, near: Candidate) -> float:
-        """Return the factor of the weights at which `near` should be as neutral as `at`, or its inverse."""
-        x, start = at.weights, self.plain.directions
-        ratio = float((at.directions - start) @ x) / min(float((near.directions - start) @ x), -1e-300)
-        return float(np.clip(max(ratio, 1 / max(ratio, 1e-300)), 1.2, 1.5))
-
-    def narrow(self, surrogate: Any, x: Floats, solves: int, near: Any = None, growth: float = 2.0) -> None:
+    def narrow(self, surrogate: Any, x: Floats, solves: int, near: Any = None) -> None:
         """Bisect for the smallest multiple of the weights x that is enough (`enough`).
 
         With a starting point `near`, a candidate, x is nearly the right size, and the tolerance is not rough.
         """
-        tol, steps = (self.target.tol, LOOKS) if near else (self.target.rough_tol, MOST_STEPS)
+        tol, growth = (self.target.tol, 1.35) if near else (self.target.rough_tol, 2.0)
         for _ in range(min(solves, self.left)):
             known = [one for one in self.history.of(surrogate) if one.solution.tol == tol]
             known.sort(key=lambda one: max(one.etas))
             sizes = {float(one.weights @ x / (x @ x)): one for one in known}
             sizes = {size: one for size, one in sizes.items() if np.allclose(size * x, one.weights)}
             low, size = next_size(self.enough(sizes), growth)
-            self.solve(surrogate, size * x, near or sizes.get(low, self.plain), tol, steps)
+            self.solve(surrogate, size * x, near or sizes.get(low, self.plain), tol)
 
     def enough(self, sizes: Mapping[float, Candidate]) -> dict[float, bool]:
         """Return whether the weights of each candidate, in increasing order of size, are large enough.

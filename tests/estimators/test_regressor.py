@@ -170,3 +170,16 @@ def test_the_formula_names_the_groups():
     formula = str(model.solutions_[0].problem.objective)
     for term in ("identity(sex f)", "identity(age[old, mid] f)", "identity(-age[young, old] f)"):
         assert term in formula
+
+
+def test_explanation_of_a_regression():
+    rng = np.random.default_rng(0)
+    X, v = rng.normal(size=(80, 3)), rng.choice([-1.0, 1.0], 80)
+    y = X @ [2.0, 1.0, 0.0] + v + 0.1 * rng.normal(size=80)
+    model = nerm.NeutralRegressor(eta=0.2).fit(X, y, viewpoint=v)
+    (problem,) = model.explain(top=1, feature_names=["a", "b", "c"]).problems
+    assert problem.label is None
+    assert problem.total == pytest.approx(sum(t.weight * t.value for t in problem.terms), rel=1e-9)
+    ((name, value),) = problem.coefficients
+    assert (name, value) == ("a", pytest.approx(model.coef_[0, 0]))
+    assert "minimise mean squared-error(y - f)" in str(model.explain())
