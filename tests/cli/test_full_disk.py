@@ -81,7 +81,7 @@ def small_comparison(monkeypatch):
     from nerm.experiments import compare
 
     smo = solvers.known()["smo"]
-    monkeypatch.setitem(compare.SETS, "quick", lambda: [compare.Case("tiny", "size", n=20, d=2)])
+    monkeypatch.setattr(compare, "cases", lambda which: [compare.Case("tiny", "size", n=20, d=2)])
     monkeypatch.setattr("nerm.solvers.available", lambda: {"smo": smo})
     monkeypatch.setattr(import_module("nerm.cli.fit"), "LIMITS", (0.1, 0.05))
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -65,6 +67,14 @@ def test_lambda_is_the_one_of_the_best_auc():
             aucs.append(roc_auc_score(data.y[test], model.decision_function(data.X[test])))
         means.append(np.mean(aucs))
     assert found == [lams[int(np.argmax(means))]]
+
+
+def test_lambda_is_tuned_on_one_hot_rows_for_a_method_on_codes():
+    method = replace(METHODS["cv2nb"], name="tuned", tuning="lr")
+    table = tradeoff("diabetes", [method], lam=[1.0, 10.0], repetitions=1, folds=2)
+    expected = tradeoff("diabetes", ["lr"], lam=[1.0, 10.0], repetitions=1, folds=2)
+    assert table.status.tolist() == ["ok", "ok"]
+    assert table.lam.tolist() == expected.lam.tolist()
 
 
 def test_coding_learnt_on_training_folds(small):
