@@ -140,11 +140,10 @@ def larger(p: Piece, q: Piece, x: float) -> Piece:
     return Curve(jet, max(p.most, q.most))
 
 
-def roots(p: Piece, q: Piece, low: float, high: float) -> Iterable[float]:
-    """Return the points between `low` and `high` at which the sign of p - q changes."""
+def roots(p: Piece, q: Piece, low: float, high: float, x: float) -> Iterable[float]:
+    """Return the points between `low` and `high` at which the sign of p - q changes; x is between them."""
     if not (isinstance(p, Quadratic) and isinstance(q, Quadratic)):
         return _crossings(p, q, low, high)
-    x = float(_inside(np.array([low, high])[np.isfinite([low, high])])[int(np.isfinite(low))])
     p, q = p.around(x), q.around(x)
     a, b, c = _sum(p.curve, -q.curve), _sum(p.slope, -q.slope), p.level - q.level
     discriminant = b * b - 4 * a * c
@@ -253,13 +252,10 @@ class Function:
 
     # ---- algebra
 
-    def map(self, change: Callable[[Piece, float], Piece], breaks: Floats | None = None) -> Function:
-        """Return the function with changed pieces: change(piece, a point inside) between breakpoints.
-
-        `breaks` are further breakpoints.
-        """
+    def map(self, change: Callable[[Piece], Piece], breaks: Floats | None = None) -> Function:
+        """Return the function with changed pieces; `breaks` are further breakpoints."""
         breaks = self.breaks if breaks is None else np.union1d(self.breaks, breaks)
-        return self.joined(self, breaks, lambda p, _, x: change(p, x))
+        return self.joined(self, breaks, lambda p, _, x: change(p))
 
     def joined(
         self, other: Function, breaks: Floats, join: Callable[[Piece, Piece, float], Piece]
@@ -278,7 +274,7 @@ class Function:
         if other.number is None and self.number is None:
             raise NoRuleError("a product of two functions of m")
         function, factor = (self, other.number) if other.number is not None else (other, self.number)
-        return function.map(lambda piece, _: scale(piece, factor))  # type: ignore[arg-type]
+        return function.map(lambda piece: scale(piece, factor))  # type: ignore[arg-type]
 
     def __rsub__(self, other: Any) -> Function:
         return as_function(other) + self * -1.0
@@ -304,10 +300,10 @@ class Function:
         other = as_function(other)
         breaks = np.union1d(self.breaks, other.breaks)
         found = list[float]()
-        ends, inside = [-np.inf, *breaks.tolist(), np.inf], _inside(breaks)
+        ends, inside = [-np.inf, *breaks.tolist(), np.inf], _inside(breaks).tolist()
         for (low, high), x in zip(pairwise(ends), inside, strict=True):
             p, q = (f.pieces[int(np.searchsorted(f.breaks, x))] for f in (self, other))
-            found.extend(roots(p, q, low, high))
+            found.extend(roots(p, q, low, high, x))
         return self.joined(other, np.union1d(breaks, found), larger)
 
     def pos(self) -> Function:
@@ -331,10 +327,10 @@ class Function:
 
         bent = composed(lambda x: Jet(of(x, p), p * of(x, p - 1), p * (p - 1) * of(x, p - 2)))
 
-        def piece(f: Piece, at: float) -> Piece:
+        def piece(f: Piece) -> Piece:
             if p == 2 and isinstance(f, Quadratic) and f.slope and not f.curve:
                 return Quadratic(f.slope**2, 0.0, 0.0, f.centre - f.level / f.slope)
-            return bent(f, at)
+            return bent(f)
 
         return self.map(piece, self.pos().breaks if p < 2 else None)  # below 2 the curvature at 0 is infinite
 
@@ -667,7 +663,7 @@ def _equal(p: Piece, q: Piece, at: float) -> bool:
 
 def composed(
     g: Callable[[Floats], Jet], most: float = np.inf, star: Pointwise | None = None
-) -> Callable[[Piece, float], Piece]:
+) -> Callable[[Piece], Piece]:
     """Return the composition of a function g, given by its jet, with a piece.
 
     `most` bounds the absolute curvature of g. `star` is the conjugate of g, if it is known: that of
@@ -675,7 +671,7 @@ def composed(
     """
 
     @np.errstate(all="ignore")
-    def change(p: Piece, _: float) -> Piece:
+    def change(p: Piece) -> Piece:
         def jet(m: Floats) -> Jet:
             inner = p.jet(m)
             value, first, second = g(inner.value)
