@@ -95,24 +95,49 @@ class Iterate:
         return self.primal - self.dual
 
 
-class _Point(NamedTuple):
-    """The smoothed problem at one (w, b).
+class _Centre(NamedTuple):
+    """The centre of a proximal point step.
 
     Attributes
     ----------
+    iterate
+        The multipliers U, the thetas theta^0, and the intercept b^0 of h.
+    tau
+        The smoothing parameter.
+    widths
+        The proximal weight R_k of each theta_k, (K,).
+    """
+
+    iterate: Iterate
+    tau: float
+    widths: Floats
+
+
+class _Point(NamedTuple):
+    """The smoothed problem at one hypothesis.
+
+    Attributes
+    ----------
+    h, scores
+        The hypothesis and its scores, as in `Iterate`.
     at
         The smoothed blocks.
     thetas
         The maximising theta of each two-sided term, (K,).
+    scales
+        The factors nu_j, (J,): F_j, times theta or 1 - theta for a side.
     gradient
         The gradient in (w, b), shaped like h.
     dual_vector
         The gradient without the terms of lam and r: (X'c, sum_i c_i) for the weighted multipliers
-        c_i = sum_j nu_j B_ji t_ji u_ji. nu_j is F_j, times theta or 1 - theta for a side.
+        c_i = sum_j nu_j B_ji t_ji u_ji.
     """
 
+    h: Floats
+    scores: Floats
     at: Smoothed
     thetas: Floats
+    scales: Floats
     gradient: Floats
     dual_vector: Floats
 
@@ -200,21 +225,20 @@ class AugmentedLagrangian:
 
         Return the next centre, and `best` updated with the iterates on the way.
         """
-        h = centre.h
-        scores = centre.scores
+        h, scores = centre.h, centre.scores
         # The first step treats rows at a kink at the previous centre as if they stayed there: most do.
         extend = best.centres > 0
-        widths = self._widths(scores, centre, tau, extend)
+        around = _Centre(centre, tau, self._widths(centre, tau, extend))
         for step in range(MAX_ITERATIONS):
-            point = self._point(h, scores, centre, tau, widths)
-            best = self._better(best, h, scores, point, tol)
+            point = self._point(h, scores, around)
+            best = self._better(best, point, tol)
             left = self.rows.dot(point.gradient, point.gradient / self.ridge) / 2
             enough = step > 0 and left <= INNER * max(best.gap, tol * abs(best.primal))
             if best.converged or enough or clock.is_up(deadline):
                 break
-            move, products = self._direction(point, h, scores, centre, tau, widths, extend and step == 0)
+            move, products = self._direction(point, around, extend and step == 0)
             moved = self.rows.scores(move)
-            length = self._step_length(h, scores, move, moved, centre, tau, widths)
+            length = self._step_length(point, move, moved, around)
             if length == 0.0:
                 break
             h = h + length * move
@@ -222,46 +246,44 @@ class AugmentedLagrangian:
             best = replace(best, steps=best.steps + 1, products=best.products + products)
         return replace(centre, h=h, scores=scores, u=point.at.u, thetas=point.thetas), best
 
-    def _thetas(self, values: Floats, centre: Iterate, widths: Floats) -> Floats:
-        """Return the maximising theta of each two-sided term, (K,).
-
-        `values`, (J,), are the smoothed values of the blocks, and `widths`, (K,), are the proximal weights
-        R_k.
-        """
+    def _thetas(self, values: Floats, around: _Centre) -> Floats:
+        """Return the maximising theta of each two-sided term, (K,), for smoothed block values, (J,)."""
         lead = self.eta * (self.signs @ values)
-        return np.asarray(np.clip(centre.thetas + lead / widths, 0.0, 1.0))
+        return np.asarray(np.clip(around.iterate.thetas + lead / around.widths, 0.0, 1.0))
 
     def _scales(self, thetas: Floats) -> Floats:
         """Return nu_j: F_j, times theta or 1 - theta for a side, (J,)."""
         return np.asarray(self.factors * shares(self.blocks.blocks, thetas))
 
-    def _point(self, h: Floats, scores: Floats, centre: Iterate, tau: float, widths: Floats) -> _Point:
-        at = self.blocks.smoothed(scores, centre.u, tau)
-        thetas = self._thetas(at.values, centre, widths)
-        dual_vector = self.rows.weighted_sum(self.blocks.slopes * at.u, self._scales(thetas))
-        return _Point(at, thetas, self._ridge_gradient(h, centre) + dual_vector, dual_vector)
+    def _point(self, h: Floats, scores: Floats, around: _Centre) -> _Point:
+        at = self.blocks.smoothed(scores, around.iterate.u, around.tau)
+        thetas = self._thetas(at.values, around)
+        scales = self._scales(thetas)
+        dual_vector = self.rows.weighted_sum(self.blocks.slopes * at.u, scales)
+        gradient = self._ridge_gradient(h, around) + dual_vector
+        return _Point(h, scores, at, thetas, scales, gradient, dual_vector)
 
-    def _ridge_gradient(self, h: Floats, centre: Iterate) -> Floats:
-        """Return the gradient of (lam/2) ||w||^2 + (r/2) (b - b^0)^2 at h, b^0 from `centre`."""
+    def _ridge_gradient(self, h: Floats, around: _Centre) -> Floats:
+        """Return the gradient of (lam/2) ||w||^2 + (r/2) (b - b^0)^2 at h."""
         gradient = self.ridge * h
-        gradient[-1] -= self.ridge[-1] * centre.h[-1]
+        gradient[-1] -= self.ridge[-1] * around.iterate.h[-1]
         return np.asarray(gradient)
 
-    def _better(self, best: Iterate, h: Floats, scores: Floats, point: _Point, tol: float) -> Iterate:
-        """Return `best`, updated with the point (h, u, thetas).
+    def _better(self, best: Iterate, point: _Point, tol: float) -> Iterate:
+        """Return `best`, updated with a point.
 
         h is replaced if the primal value n P is lower here. u and thetas are replaced if the dual value in
         sum form, n D, is higher here. `converged` is set if the gap is at most tol times `|n P|`.
         """
-        values = self.blocks.values(scores)
+        values = self.blocks.values(point.scores)
         sides = np.maximum(np.maximum(self.signs, 0.0) @ values, np.maximum(-self.signs, 0.0) @ values)
-        primal = 0.5 * self.lam * self.rows.squared_norm(h) + self.eta @ sides
+        primal = 0.5 * self.lam * self.rows.squared_norm(point.h) + self.eta @ sides
         primal += self.factors[self.single] @ values[self.single]
         if primal < best.primal:
-            best = replace(best, primal=float(primal), h=h, scores=scores)
+            best = replace(best, primal=float(primal), h=point.h, scores=point.scores)
         c = point.dual_vector
-        dual = -self._scales(point.thetas) @ point.at.conjugates - self.rows.squared_norm(c) / (2 * self.lam)
-        dual -= abs(c[-1]) * (1 + abs(h[-1]))
+        dual = -point.scales @ point.at.conjugates - self.rows.squared_norm(c) / (2 * self.lam)
+        dual -= abs(c[-1]) * (1 + abs(point.h[-1]))
         if dual > best.dual:
             best = replace(best, dual=float(dual), u=point.at.u, thetas=point.thetas)
         return replace(best, converged=bool(best.gap <= tol * abs(best.primal)))
@@ -276,7 +298,7 @@ class AugmentedLagrangian:
             lines[k] = self.rows.weighted_sum(self.blocks.slopes * u, scales)
         return lines
 
-    def _widths(self, scores: Floats, centre: Iterate, tau: float, extend: bool) -> Floats:
+    def _widths(self, centre: Iterate, tau: float, extend: bool) -> Floats:
         """Return the proximal weight R_k of each theta_k, (K,).
 
         R_k is proportional to e_k'H^-1 e_k, the change of eta_k (S_k^+ - S_k^-) per unit of theta_k. `extend`
@@ -284,57 +306,35 @@ class AugmentedLagrangian:
         """
         if not self.eta.any():
             return np.ones(len(self.eta))
-        at = self.blocks.smoothed(scores, centre.u, tau, extend=extend)
-        system = self._system(at, centre.thetas)
+        at = self.blocks.smoothed(centre.scores, centre.u, tau, extend=extend)
+        system = self._system(at, self._scales(centre.thetas))
         responses = [system.quadratic_form(e) for e in self._lines(at.extended)]
         width = PROXIMAL * min(1.0, tau / self.floor)
         return np.maximum(width * np.array(responses), 1e-9 * self.eta.max() ** 2)
 
-    def _system(self, at: Smoothed, thetas: Floats) -> LinearSystem | KernelSystem:
+    def _system(self, at: Smoothed, scales: Floats) -> LinearSystem | KernelSystem:
         curvature = self.blocks.slopes * self.blocks.targets * at.curvature
-        return self.rows.system(self._scales(thetas) @ curvature, self.ridge, INNER)
+        return self.rows.system(scales @ curvature, self.ridge, INNER)
 
-    def _direction(
-        self,
-        point: _Point,
-        h: Floats,
-        scores: Floats,
-        centre: Iterate,
-        tau: float,
-        widths: Floats,
-        extend: bool,
-    ) -> tuple[Floats, int]:
+    def _direction(self, point: _Point, around: _Centre, extend: bool) -> tuple[Floats, int]:
         """Return the Newton direction, shaped like h, and the number of products with H.
 
         With `extend`, rows at a kink at the centre are treated as if they stayed there. If the result is no
         descent direction, the plain Newton direction is returned.
         """
-        at = point.at
-        gradient = point.gradient
+        at, gradient = point.at, point.gradient
         if extend:
-            at = self.blocks.smoothed(scores, centre.u, tau, extend=True)
-            parts = self.blocks.slopes * at.extended
-            gradient = self._ridge_gradient(h, centre) + self.rows.weighted_sum(
-                parts, self._scales(point.thetas)
-            )
-        system = self._system(at, point.thetas)
+            at = self.blocks.smoothed(point.scores, around.iterate.u, around.tau, extend=True)
+            sums = self.rows.weighted_sum(self.blocks.slopes * at.extended, point.scales)
+            gradient = self._ridge_gradient(point.h, around) + sums
+        system = self._system(at, point.scales)
         between = (point.thetas > 0) & (point.thetas < 1) & (self.eta > 0)
-        lines = self._lines(at.extended)[between]
-        move = system.solve(-gradient, lines, widths[between])
+        move = system.solve(-gradient, self._lines(at.extended)[between], around.widths[between])
         if extend and self.rows.dot(move, point.gradient) >= 0:
-            return self._direction(point, h, scores, centre, tau, widths, False)
+            return self._direction(point, around, False)
         return move, system.products
 
-    def _step_length(
-        self,
-        h: Floats,
-        scores: Floats,
-        move: Floats,
-        moved: Floats,
-        centre: Iterate,
-        tau: float,
-        widths: Floats,
-    ) -> float:
+    def _step_length(self, point: _Point, move: Floats, moved: Floats, around: _Centre) -> float:
         """Return a step length t in [0, 1] by a search for a zero of the slope.
 
         The slope is that of the smoothed objective along the direction `move`; `moved`, (n,), is the change
@@ -343,14 +343,13 @@ class AugmentedLagrangian:
         """
 
         def slope(t: float) -> float:
-            with np.errstate(over="ignore", invalid="ignore"):
-                at = self.blocks.smoothed(scores + t * moved, centre.u, tau)
-                scales = self._scales(self._thetas(at.values, centre, widths))
-                along = (scales @ (self.blocks.slopes * at.u)) @ moved
-                found = float(self.rows.dot(self._ridge_gradient(h + t * move, centre), move) + along)
+            at = self.blocks.smoothed(point.scores + t * moved, around.iterate.u, around.tau)
+            scales = self._scales(self._thetas(at.values, around))
+            along = (scales @ (self.blocks.slopes * at.u)) @ moved
+            found = float(self.rows.dot(self._ridge_gradient(point.h + t * move, around), move) + along)
             return found if np.isfinite(found) else np.inf
 
-        start = slope(0.0)
+        start = self.rows.dot(point.gradient, move)
         if not start < 0:
             return 0.0
         end = slope(1.0)
