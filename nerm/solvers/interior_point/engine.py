@@ -197,11 +197,8 @@ class Engine(Session):
         """
         if not self._solutions:
             return None
-        (first, older), (second, newer), weights = (
-            self._solutions[0],
-            self._solutions[-1],
-            log_weights(method),
-        )
+        (first, older), (second, newer) = self._solutions[0], self._solutions[-1]
+        weights = log_weights(method)
         comparable = weights.shape == second.shape
         if comparable and np.abs(weights - second).max() > self.tuning.farthest:
             return None

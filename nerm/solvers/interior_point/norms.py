@@ -35,6 +35,7 @@ from nerm.solvers.interior_point.passes import TINY
 from nerm.typing import Floats
 
 LEAST = np.finfo(float).tiny
+SIGNS = np.array([1.0, -1.0])[:, None, None]  # of w in t - w and t + w
 
 
 class GroupNorms:
@@ -170,8 +171,8 @@ class MaxNorms(GroupNorms):
     """l-infinity norms of groups of coefficients.
 
     Each group w_g of `size` coefficients has dual variables u = a - b with a, b >= 0 and the equations sum a
-    + b = 1 and a_j (t - w_j) = b_j (t + w_j) = barrier / (2 size). The variables are t, (G, 1), and a, b,
-    over = t - w and under = t + w, each (G, size).
+    + b = 1 and a_j (t - w_j) = b_j (t + w_j) = barrier / (2 size). The variables are t, (G, 1), `shares` with
+    a and b, and `room` with t - w and t + w, each (2, G, size).
     """
 
     def start(self, w: Floats, barrier: Floats) -> None:
@@ -181,25 +182,24 @@ class MaxNorms(GroupNorms):
         bisection.
         """
         most, each = np.abs(w).max(axis=1, keepdims=True), barrier / (2 * w.shape[1])
+        below = most - SIGNS * w
         low, high = np.log(each), np.log(barrier)  # of t - most
         for _ in range(60):
             middle = 0.5 * (low + high)
-            above = np.exp(middle)
-            many = (each / (above + (most - w)) + each / (above + (most + w))).sum(axis=1, keepdims=True) > 1
-            low, high = np.where(many, middle, low), np.where(many, high, middle)
+            is_low = _total(each / (np.exp(middle) + below)) > 1
+            low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
         above = np.exp(0.5 * (low + high))
-        self.t, self.over, self.under = most + above, above + (most - w), above + (most + w)
-        self._set(each / self.over, each / self.under)
-        self.da, self.db, self.d_over, self.d_under, self.du = (np.zeros_like(w) for _ in range(5))
+        self.t, self.room = most + above, above + below
+        self._set(each / self.room)
+        self.d_shares, self.d_room, self.du = np.zeros_like(below), np.zeros_like(below), np.zeros_like(w)
 
-    def _set(self, a: Floats, b: Floats) -> None:
-        """Set a, b and the dual variables u = a - b.
+    def _set(self, shares: Floats) -> None:
+        """Set a and b, and the dual variables u = a - b.
 
         If sum a + b exceeds 1 in a group, a and b of this group are divided by the sum.
         """
-        total = np.maximum((a + b).sum(axis=1, keepdims=True), 1.0)
-        self.a, self.b = a / total, b / total
-        self.u = self.a - self.b
+        self.shares = shares / np.maximum(_total(shares), 1.0)
+        self.u = self.shares[0] - self.shares[1]
 
     def curvature(self) -> Floats:
         """Return the matrix K of the step du = K dw + k, (G, size, size).
@@ -207,7 +207,7 @@ class MaxNorms(GroupNorms):
         K = diag(p + q) - (p - q)(p - q)' / sum (p + q) with p = a / (t - w) and q = b / (t + w); the class
         docstring explains a, b and t.
         """
-        p, q = self.a / self.over, self.b / self.under
+        p, q = self.shares / self.room
         v, total = p - q, (p + q).sum(axis=1)[:, None, None]
         K: Floats = -v[:, :, None] * v[:, None, :] / total
         diagonal = np.arange(K.shape[1])
@@ -215,47 +215,38 @@ class MaxNorms(GroupNorms):
         return K
 
     def right_hand_side(self, w: Floats, target: float, limit: float) -> Floats:
-        """Return the vector k of the step du = K dw + k, (G, size).
+        """Return the vector k of the step du = K dw + k, (G, size): the step du for dw = 0.
 
-        k leads to the target barrier (`GroupNorms`). It also corrects the errors in over = t - w and under =
-        t + w, which arise because the variables move by different step lengths.
+        k leads to the target barrier (`GroupNorms`). It also corrects the errors in t - w and t + w, which
+        arise because the variables move by different step lengths.
         """
-        k = 2 * self.u.shape[1]
-        each, most = target * self.goal / k, limit * self.goal / k
-        self._lack = self.t - w - self.over, self.t + w - self.under
-        first = np.clip(self.da * self.d_over, -most, most) + self.a * self._lack[0]
-        second = np.clip(self.db * self.d_under, -most, most) + self.b * self._lack[1]
-        self._aims = (each - first) / self.over - self.a, (each - second) / self.under - self.b
-        v = self.a / self.over - self.b / self.under
-        return self._aims[0] - self._aims[1] - v * self._shift(np.zeros_like(v))
-
-    def _shift(self, dw: Floats) -> Floats:
-        """Return the change dt of t, (G, 1), for which sum a + b = 1 after a full step."""
-        p, q = self.a / self.over, self.b / self.under
-        missing = 1 - (self.a + self.b).sum(axis=1, keepdims=True)
-        more = (self._aims[0] + self._aims[1] + (p - q) * dw).sum(axis=1, keepdims=True) - missing
-        return np.asarray(more / (p + q).sum(axis=1, keepdims=True))
+        each, most = (number * self.goal / (2 * w.shape[1]) for number in (target, limit))
+        self._lack = self.t - SIGNS * w - self.room
+        second = np.clip(self.d_shares * self.d_room, -most, most) + self.shares * self._lack
+        self._aim = (each - second) / self.room - self.shares
+        self.follow(np.zeros_like(w))
+        return self.du
 
     def follow(self, dw: Floats) -> None:
-        """Set the directions of all variables (t, a, b, over, under, u) for the change dw of w."""
-        self.dt = self._shift(dw)
-        self.da = self._aims[0] - self.a / self.over * (self.dt - dw)
-        self.db = self._aims[1] - self.b / self.under * (self.dt + dw)
-        self.d_over, self.d_under = self.dt - dw + self._lack[0], self.dt + dw + self._lack[1]
-        self.du = self.da - self.db
+        """Set the directions of all variables for the change dw of w.
+
+        The change dt of t keeps sum a + b = 1 after a full step.
+        """
+        rates = self.shares / self.room
+        missing = 1 - _total(self.shares)
+        self.dt = (_total(self._aim + SIGNS * rates * dw) - missing) / _total(rates)
+        change = self.dt - SIGNS * dw
+        self.d_shares, self.d_room = self._aim - rates * change, change + self._lack
+        self.du = self.d_shares[0] - self.d_shares[1]
 
     def advance(self, step: float, keep: float) -> None:
         """Move all variables along their directions.
 
-        Each entry keeps at least the share `keep` of its value.
+        Each entry of a, b, t - w and t + w keeps at least the share `keep` of its value.
         """
-
-        def moved(x: Floats, dx: Floats) -> Floats:
-            return np.maximum(x + step * dx, keep * x)
-
-        self._set(moved(self.a, self.da), moved(self.b, self.db))
+        self._set(np.maximum(self.shares + step * self.d_shares, keep * self.shares))
         self.t = self.t + step * self.dt
-        self.over, self.under = moved(self.over, self.d_over), moved(self.under, self.d_under)
+        self.room = np.maximum(self.room + step * self.d_room, keep * self.room)
 
     @staticmethod
     def nearest(u: Floats) -> Floats:
@@ -265,7 +256,12 @@ class MaxNorms(GroupNorms):
     @property
     def products(self) -> Floats:
         """The sum of a_j (t - w_j) + b_j (t + w_j) over each group, (G,)."""
-        return np.asarray((self.a * self.over + self.b * self.under).sum(axis=1))
+        return np.asarray(_total(self.shares * self.room)[:, 0])
+
+
+def _total(x: Floats) -> Floats:
+    """Return the sum over a and b of each group, (G, 1), for x of shape (2, G, size)."""
+    return np.asarray(x.sum(axis=(0, 2))[:, None])
 
 
 def _dot(x: Floats, y: Floats) -> Floats:

@@ -125,10 +125,9 @@ def linearise(data, duals, move, nu, scores, vectors, densities, start, stop):  
                 conj += B[i] * (a[i] + 0.5 * q * u[i]) * u[i]
                 curve += B[i] * kappa[i] * (pp[i] - pm[i]) ** 2
             primal = _value(t, B, a, f, q, lo, hi) if kind != SMOOTH else 0.0
-            for k, term in enumerate(
-                (comp, power, primal, conj, curve)
-            ):  # the sum of an array compiles slowly
-                sums[j, k] += term
+            terms = comp, power, primal, conj, curve
+            for k in range(5):  # the sum of an array compiles slowly
+                sums[j, k] += terms[k]
     return sums
 
 
@@ -336,13 +335,8 @@ def settle(data, scores, others, distance, u, stays, duals, start, stop):  # typ
         q, lo, hi, _, _ = block_ends(table, j)
         kind = table[j, KIND]
         low_kink, high_kink = (q * lo, q * hi) if q > 0 else (0.0, 0.0)
-        t, B, a, x, inside = (
-            targets[j, part],
-            weights[j, part],
-            bends[j, part],
-            u[j, part],
-            min(max(0.0, lo), hi),
-        )
+        t, B, a, x = targets[j, part], weights[j, part], bends[j, part], u[j, part]
+        inside = min(max(0.0, lo), hi)
         for i in range(len(f)):
             width = abs(t[i]) * distance
             now, other = t[i] * f[i] - a[i], t[i] * g[i] - a[i]
