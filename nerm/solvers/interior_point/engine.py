@@ -184,7 +184,7 @@ class Engine(Session):
         if warm is not None:
             error = max(float(np.abs(outcome.scores - warm.scores).mean()), self.tuning.least_error)
         self._score_error = error
-        kept = replace(outcome, u=None, state=None)  # they need much memory, and the next start not at all
+        kept = replace(outcome, u=None)  # it needs much memory, and the next start not at all
         self._solutions = [*self._solutions[-1:], (log_weights(method), kept)]
         return outcome
 

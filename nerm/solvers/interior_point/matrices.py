@@ -36,6 +36,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from threadpoolctl import ThreadpoolController
 
@@ -174,6 +175,8 @@ class Arrays:
     singles, terms
         The number of single blocks, which come first, and the number K of two-sided terms. Each side of a
         two-sided term has one block or several.
+    firsts
+        (K,): the number of the first block of each two-sided term.
     mass, total
         (J,): the sum of the weights of all rows, and of the rows that a condensed problem keeps.
     moving
@@ -197,8 +200,8 @@ class Arrays:
         self.singles = sum(block.side == 0 for block in blocks)
         self._pairs = np.array(pair_numbers(blocks)[self.singles :], dtype=int)
         self._minus = np.array([int(block.side < 0) for block in blocks[self.singles :]], dtype=int)
-        self.terms = int(self._pairs.max(initial=-1)) + 1
-        self._first = self.singles + np.unique(self._pairs, return_index=True)[1]
+        self.firsts = self.singles + np.unique(self._pairs, return_index=True)[1]
+        self.terms = len(self.firsts)
         weights = np.vstack([block.weights for block in blocks])
         targets = np.vstack([block.targets for block in blocks])
         # With target 0 the margin of a row without weight is constant: it does not limit any step.
@@ -277,10 +280,6 @@ class Arrays:
         all blocks of a side get this entry.
         """
         return np.concatenate([singles, sides[self._pairs, self._minus]])
-
-    def of_terms(self, values: Floats) -> Floats:
-        """Return the entry of each two-sided term, (K,), from one entry per block, (J,)."""
-        return values[self._first]
 
     def _given(self, state: State) -> tuple[tuple[Floats, ...], ...]:
         """Return data, dual variables and direction as plain tuples, for the compiled passes."""
@@ -404,25 +403,6 @@ class Arrays:
         keeps = np.where(self.data.table[:, passes.QUADRATIC] > 0, curved_keep, keep)
         given = *self._given(state), state.scores, step, keeps
         self.features.workers.run(lambda *part: passes.advance(*given, *part))
-
-
-def primal_value(arrays: Arrays, values: Floats, factors: Floats, regularizer: float) -> float:
-    """Return the primal value in sum form, n P.
-
-    Parameters
-    ----------
-    arrays
-        The problem.
-    values
-        (J,): sum B phi(m) of each block.
-    factors
-        (J,): the weight of the term of each block.
-    regularizer
-        n Omega(w).
-    """
-    risks = factors[: arrays.singles] @ values[: arrays.singles]
-    larger = arrays.sides(values).max(axis=1, initial=-np.inf)
-    return float(regularizer + risks + arrays.of_terms(factors) @ larger)
 
 
 BLOCK_ROWS = 2048  # rows scaled at a time, so that the scaled copy of a dense matrix stays in cache
@@ -697,8 +677,13 @@ def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[
     n, d = X.shape
     if d > n and d >= WIDE and not axes:
         K = X @ X.T
-        factor = pivoted_cholesky(K.toarray() if sp.issparse(K) else K, ROW_SPACE)
-        return lambda v, b: (np.asarray(X[factor.pivots].T @ factor.expansion(v)), float(b)), factor.Z
+        Z, pivots = pivoted_cholesky(K.toarray() if sp.issparse(K) else K, ROW_SPACE)
+
+        def outside(v: Floats, b: float) -> tuple[Floats, float]:
+            # without pivots, if X is 0, scipy before 1.14 solves no empty system
+            return X[pivots].T @ (solve_triangular(Z[pivots].T, v) if len(v) else v), b
+
+        return outside, Z
     offset = far_offset(X) if intercept else np.zeros(d)
     return lambda w, b: (w, float(b - offset @ w)), X - offset if offset.any() else X
 

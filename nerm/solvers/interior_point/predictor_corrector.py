@@ -46,7 +46,7 @@ from scipy.linalg.lapack import dpotrs
 
 from nerm.solvers import clock
 from nerm.solvers.interior_point import passes
-from nerm.solvers.interior_point.matrices import Arrays, Linearisation, State, cholesky, primal_value
+from nerm.solvers.interior_point.matrices import Arrays, Linearisation, State, cholesky
 from nerm.solvers.interior_point.norms import NormDuals, Penalty
 from nerm.typing import Floats
 
@@ -109,8 +109,6 @@ class Outcome:
         The dual variables of the rows, (J, n), and of the two-sided terms, (K, 2); None at first.
     iterations, converged
         The number of iterations, and whether the relative gap is at most the tolerance.
-    state
-        The last iterate, from which a run can go on.
     score_error
         The expected mean error of the scores, if a run stopped early.
     """
@@ -125,7 +123,6 @@ class Outcome:
     nu: Any = None
     iterations: int = 0
     converged: bool = False
-    state: State | None = None
     score_error: float | None = None
 
     def gap_within(self, tol: float) -> bool:
@@ -177,7 +174,7 @@ class PredictorCorrector:
     deadline: float = clock.NEVER
 
     def __post_init__(self) -> None:
-        self.eta = self.arrays.of_terms(self.factors)
+        self.eta = self.factors[self.arrays.firsts]
         self.side_unit = self.tuning.side_barrier * self.arrays.sides(self.factors * self.arrays.mass)
 
     def block_weights(self, nu: Floats) -> Floats:
@@ -207,8 +204,14 @@ class PredictorCorrector:
         """
         scores = self.arrays.features.times(coef) + intercept if scores is None else scores
         values = self.arrays.values(scores, coef, intercept)
-        primal = primal_value(self.arrays, values, self.factors, self.penalty.value(coef))
-        return Outcome(coef, intercept, scores, values, primal)
+        return Outcome(coef, intercept, scores, values, self._primal(values, coef))
+
+    def _primal(self, values: Floats, coef: Floats) -> float:
+        """Return the primal value in sum form, n P, for sum B phi(m) of each block, (J,), and w."""
+        singles = self.arrays.singles
+        larger = self.arrays.sides(values).max(axis=1, initial=-np.inf)
+        risks = self.factors[:singles] @ values[:singles]
+        return float(self.penalty.value(coef) + risks + self.eta @ larger)
 
     def run(self, state: State, tol: float, limit: int, *, settled: float = 0.0) -> Outcome:
         """Iterate until the relative gap is at most tol.
@@ -237,7 +240,7 @@ class PredictorCorrector:
             set.
         """
         tuning = self.tuning
-        best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf, state=state)
+        best = Outcome(state.coef, state.intercept, state.scores, np.empty(0), np.inf)
         per_row = True
         lowest_gap = np.inf
         stalled = 0
@@ -261,7 +264,7 @@ class PredictorCorrector:
                 lowest_gap = np.inf
                 stalled = 0
                 here = replace(best, values=self.arrays.values(best.scores, best.coef, best.intercept))
-                best.state = state = self.start(here, tuning.warm_error)
+                state = self.start(here, tuning.warm_error)
                 continue
             previous_move = move
             try:
@@ -281,7 +284,7 @@ class PredictorCorrector:
         bound only for dual variables u with sum_i c_i = 0. So `|sum_i c_i|` times the scale of a score is
         subtracted.
         """
-        primal = primal_value(self.arrays, lin.primal, self.factors, self.penalty.value(state.coef))
+        primal = self._primal(lin.primal, state.coef)
         if primal < best.primal:
             best.coef = state.coef
             best.intercept = state.intercept
@@ -293,7 +296,7 @@ class PredictorCorrector:
         bound = excess * state.intercept - float(nu @ lin.conjugate)
         gradient = gradient + state.norms.feasible_gradient(gradient)
         bound -= self.penalty.conjugate(gradient, excess, bound)
-        best.dual, best.state = bound - abs(excess) * self.tuning.cold_error, state
+        best.dual = bound - abs(excess) * self.tuning.cold_error
         best.u, best.nu = state.duals.u, state.nu
         return best.primal - best.dual
 

@@ -73,7 +73,7 @@ def unsupported_term(problem: Problem) -> str | None:
     """Return the first term that a method for squared l2 regularization does not take, or None.
 
     Such a term has another regularizer, or an atom without hinge-like and smooth parts (`unsupported_atom`).
-    The solver "newton-alm" calls this function.
+    The solvers "newton-alm" and "smo" call this function.
     """
     for _, omega in problem.regularizers:
         if not isinstance(omega, SquaredL2):

@@ -1,52 +1,29 @@
 """Linear systems: Cholesky factors of singular matrices, and preconditioned conjugate gradients."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpstrf
 
 from nerm.typing import Floats, Ints
 
 
-@dataclass(frozen=True)
-class Factor:
-    """A low-rank factorization K = Z Z' of a Gram matrix.
-
-    The linear hypothesis Z w equals the kernel expansion K c, where L' c = w for L = Z[pivots], and c is 0
-    except on the pivots.
-
-    Attributes
-    ----------
-    Z
-        (n, rank).
-    pivots
-        The rows that Z reproduces, in the order in which Z[pivots] is lower triangular.
-    """
-
-    Z: Floats
-    pivots: Ints
-
-    def expansion(self, w: Floats) -> Floats:
-        """Return the coefficients c, (rank,), of the pivots with K[:, pivots] c = Z w."""
-        if len(self.pivots) == 0:  # K is 0; scipy before 1.14 solves no empty system
-            return np.zeros(0)
-        return np.asarray(solve_triangular(self.Z[self.pivots].T, w, lower=False))
-
-
-def pivoted_cholesky(K: Floats, tol: float) -> Factor:
+def pivoted_cholesky(K: Floats, tol: float) -> tuple[Floats, Ints]:
     """Factor K until the diagonal of K - Z Z' is at most tol times the largest diagonal entry of K.
 
+    Return Z, (n, rank), and the pivots: the rows of K that Z Z' reproduces, in the order in which Z[pivots]
+    is lower triangular. The linear hypothesis Z w equals the kernel expansion K c with Z[pivots]' c = w,
+    where c is 0 except on the pivots.
+
     >>> X = np.array([[1.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
-    >>> found = pivoted_cholesky(X @ X.T, 1e-12)
-    >>> found.Z.shape, np.allclose(found.Z @ found.Z.T, X @ X.T)
-    ((3, 2), True)
+    >>> Z, pivots = pivoted_cholesky(X @ X.T, 1e-12)
+    >>> Z.shape, pivots, np.allclose(Z @ Z.T, X @ X.T)
+    ((3, 2), array([2, 0], dtype=int32), True)
     """
     L, order, rank, _ = dpstrf(K, tol=tol * float(K.diagonal().max(initial=0.0)), lower=1)
     Z = np.zeros((len(K), rank))
     Z[order - 1] = np.tril(L[:, :rank])
-    return Factor(Z, order[:rank] - 1)
+    return Z, order[:rank] - 1
 
 
 def conjugate_gradients(

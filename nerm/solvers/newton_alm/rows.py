@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
@@ -82,24 +83,20 @@ class LinearRows:
         G = sum_i D_i (x_i, 1) (x_i, 1)' is summed over the given rows; `density` holds their D_i.
         """
         threads = self.features.workers.for_rows(len(rows))
-        X: Matrix = self.features.X
-        if self.features.sparse:
-            arrays = X.indptr, X.indices, X.data, rows, density
-            diagonal = threads.add_up(lambda *part: _diagonal(*arrays, self.shape[1], *part))
-        else:
-            X = X[rows]
-            diagonal = np.append(density @ X**2, density.sum())
+        X: Any = self.features.X[rows]
+        squares = X.power(2) if self.features.sparse else X**2
 
         def product(q: Floats) -> Floats:
             if self.features.sparse:
-                out = threads.add_up(lambda *part: _curvature(*arrays, q, *part))
+                arrays = X.indptr, X.indices, X.data, density, q
+                out = threads.add_up(lambda *part: _curvature(*arrays, *part))
             else:
                 c = density * (X @ q[:-1] + q[-1])
                 out = np.append(c @ X, c.sum())
             out[-1] *= self.intercept
             return out
 
-        return product, diagonal
+        return product, np.append(squares.T @ density, density.sum())
 
 
 class LinearSystem:
@@ -145,15 +142,15 @@ class LinearSystem:
 
 
 @compiled()
-def _curvature(indptr, indices, data, rows, density, q, start, stop):  # type: ignore[no-untyped-def]
-    """Return sum_i D_i (x_i, 1) (x_i, 1)'q over rows[start:stop] of a CSR matrix, (d + 1,).
+def _curvature(indptr, indices, data, density, q, start, stop):  # type: ignore[no-untyped-def]
+    """Return sum_i D_i (x_i, 1) (x_i, 1)'q over the rows start to stop of a CSR matrix, (d + 1,).
 
     Both products with a row are taken together, while the row is in the processor's cache.
     """
     out = np.zeros(q.shape[0])
     last = q.shape[0] - 1
     for k in range(start, stop):
-        first, end = indptr[rows[k]], indptr[rows[k] + 1]
+        first, end = indptr[k], indptr[k + 1]
         total = q[last]
         for p in range(first, end):
             total += data[p] * q[indices[p]]
@@ -161,20 +158,6 @@ def _curvature(indptr, indices, data, rows, density, q, start, stop):  # type: i
         out[last] += total
         for p in range(first, end):
             out[indices[p]] += data[p] * total
-    return out
-
-
-@compiled()
-def _diagonal(indptr, indices, data, rows, density, size, start, stop):  # type: ignore[no-untyped-def]
-    """Return the diagonal of sum_i D_i (x_i, 1) (x_i, 1)', (d + 1,).
-
-    The sum is over rows[start:stop] of a CSR matrix.
-    """
-    out = np.zeros(size)
-    for k in range(start, stop):
-        out[size - 1] += density[k]
-        for p in range(indptr[rows[k]], indptr[rows[k] + 1]):
-            out[indices[p]] += density[k] * data[p] * data[p]
     return out
 
 

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nerm.atoms.regularizer import SquaredL2
 from nerm.certify.solution import Answer
 from nerm.model.blocks import two_sided, value_at_zero
 from nerm.model.hypothesis import GRAM_LIMIT, KernelHypothesis
@@ -19,6 +18,7 @@ from nerm.model.kernels import Linear
 from nerm.model.problem import Problem
 from nerm.solvers import auto, clock
 from nerm.solvers.base import NermSolver, Session, check_options
+from nerm.solvers.interior_point.solver import unsupported_term
 from nerm.validation import as_positive
 
 
@@ -50,11 +50,8 @@ class SMO(NermSolver):
             return "no risk of positive weight"
         if len(two_sided(problem)) > 1:
             return f"{len(two_sided(problem))} neutrality terms"
-        for _, omega in problem.regularizers:
-            if not isinstance(omega, SquaredL2):
-                return repr(omega)
-        if not sum(weight for weight, _ in problem.regularizers) > 0:
-            return "no squared l2 regularizer of positive weight"
+        if unsupported := unsupported_term(problem):
+            return unsupported
         if not problem.intercept:
             return "no intercept"
         hypothesis = problem.hypothesis
