@@ -172,7 +172,7 @@ class MaxNorms(GroupNorms):
 
     Each group w_g of `size` coefficients has dual variables u = a - b with a, b >= 0 and the equations sum a
     + b = 1 and a_j (t - w_j) = b_j (t + w_j) = barrier / (2 size). The variables are t, (G, 1), `shares` with
-    a and b, and `room` with t - w and t + w, each (2, G, size).
+    a and b, and `distances` with t - w and t + w, each (2, G, size).
     """
 
     def start(self, w: Floats, barrier: Floats) -> None:
@@ -189,9 +189,13 @@ class MaxNorms(GroupNorms):
             is_low = _total(each / (np.exp(middle) + below)) > 1
             low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
         above = np.exp(0.5 * (low + high))
-        self.t, self.room = most + above, above + below
-        self._set(each / self.room)
-        self.d_shares, self.d_room, self.du = np.zeros_like(below), np.zeros_like(below), np.zeros_like(w)
+        self.t, self.distances = most + above, above + below
+        self._set(each / self.distances)
+        self.d_shares, self.d_distances, self.du = (
+            np.zeros_like(below),
+            np.zeros_like(below),
+            np.zeros_like(w),
+        )
 
     def _set(self, shares: Floats) -> None:
         """Set a and b, and the dual variables u = a - b.
@@ -207,7 +211,7 @@ class MaxNorms(GroupNorms):
         K = diag(p + q) - (p - q)(p - q)' / sum (p + q) with p = a / (t - w) and q = b / (t + w); the class
         docstring explains a, b and t.
         """
-        p, q = self.shares / self.room
+        p, q = self.shares / self.distances
         v, total = p - q, (p + q).sum(axis=1)[:, None, None]
         K: Floats = -v[:, :, None] * v[:, None, :] / total
         diagonal = np.arange(K.shape[1])
@@ -221,9 +225,9 @@ class MaxNorms(GroupNorms):
         arise because the variables move by different step lengths.
         """
         each, most = (number * self.goal / (2 * w.shape[1]) for number in (target, limit))
-        self._lack = self.t - SIGNS * w - self.room
-        second = np.clip(self.d_shares * self.d_room, -most, most) + self.shares * self._lack
-        self._aim = (each - second) / self.room - self.shares
+        self._lack = self.t - SIGNS * w - self.distances
+        second = np.clip(self.d_shares * self.d_distances, -most, most) + self.shares * self._lack
+        self._aim = (each - second) / self.distances - self.shares
         self.follow(np.zeros_like(w))
         return self.du
 
@@ -232,11 +236,11 @@ class MaxNorms(GroupNorms):
 
         The change dt of t keeps sum a + b = 1 after a full step.
         """
-        rates = self.shares / self.room
+        rates = self.shares / self.distances
         missing = 1 - _total(self.shares)
         self.dt = (_total(self._aim + SIGNS * rates * dw) - missing) / _total(rates)
         change = self.dt - SIGNS * dw
-        self.d_shares, self.d_room = self._aim - rates * change, change + self._lack
+        self.d_shares, self.d_distances = self._aim - rates * change, change + self._lack
         self.du = self.d_shares[0] - self.d_shares[1]
 
     def advance(self, step: float, keep: float) -> None:
@@ -246,7 +250,7 @@ class MaxNorms(GroupNorms):
         """
         self._set(np.maximum(self.shares + step * self.d_shares, keep * self.shares))
         self.t = self.t + step * self.dt
-        self.room = np.maximum(self.room + step * self.d_room, keep * self.room)
+        self.distances = np.maximum(self.distances + step * self.d_distances, keep * self.distances)
 
     @staticmethod
     def nearest(u: Floats) -> Floats:
@@ -256,7 +260,7 @@ class MaxNorms(GroupNorms):
     @property
     def products(self) -> Floats:
         """The sum of a_j (t - w_j) + b_j (t + w_j) over each group, (G,)."""
-        return np.asarray(_total(self.shares * self.room)[:, 0])
+        return np.asarray(_total(self.shares * self.distances)[:, 0])
 
 
 def _total(x: Floats) -> Floats:
