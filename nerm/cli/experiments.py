@@ -44,9 +44,7 @@ run_options = all_of(
 @option("quick", "With --compare: ten small problems, a few minutes.", is_flag=True)
 @option("time-limit", "With --compare: seconds for one run.", type=float, default=10.0)
 @all_of(run_options, common)
-def solvers(
-    console: Console, compare: bool, quick: bool, results: str | None, figure: str | None, **options: Any
-) -> None:
+def solvers(console: Console, results: str | None, figure: str | None, **options: Any) -> None:
     """List the solvers: which are installed, and which problems each can take.
 
     With --compare, every installed solver runs on a set of problems at three accuracies, each run in a
@@ -58,6 +56,7 @@ def solvers(
       nerm solvers --compare --quick --figure solvers.png
       nerm solvers --compare --jobs 2 --results solvers.csv
     """
+    compare, quick = options.pop("compare"), options.pop("quick")
     if compare:
         check_places({}, {"--results": results, "--figure": figure})
         options |= {"problems": "quick" if quick else "default", "results": results}

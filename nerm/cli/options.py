@@ -109,7 +109,9 @@ def numbers_option(name: str, text: str, kind: Callable[[str], Any] = float) -> 
 
 #: The options that a regression does not have.
 OF_DECISIONS = {"measure", "eta", "etas", "surrogate", "weights", "class_weight", "methods", "nearest"}
-OF_DECISIONS |= {"bounds", "proof", "delta", "prediction", "model", "threshold", "head", "compare_features"}
+OF_DECISIONS |= {"bounds", "proof", "delta", "prediction", "model", "threshold", "head"}
+OF_DECISIONS |= {"features", "compare_features"}
+OF_BOTH = {("eta", 0), ("features", "linear"), ("features", "splines")}  # but it has these values of them
 SHARES = (0.5, 0.2, 0.1)  # limits of a regression, in standard deviations of the target
 LIMIT_HELP = f"Largest value of the measure on the training rows.  [default: {COMMAND_LINE.limit:g}]"
 PROBABILITY = click.FloatRange(0, 1, min_open=True, max_open=True)
@@ -119,11 +121,9 @@ FEATURES = click.Choice(["linear", "splines", "trees"])
 trust_option = option("trust", "A type that skops may load. Repeatable.", multiple=True, metavar="NAME")
 CLASS_WEIGHTS = click.Choice(["root", "balanced", "none"])
 seed_option = option("seed", "Seed of every random choice.", type=click.IntRange(0), default=0)
+TASKS = click.Choice(["auto", "classification", "regression"])
 task_option = option(
-    "task",
-    "auto: a target of more than 12 numbers is a regression.",
-    type=click.Choice(["auto", "classification", "regression"]),
-    default="auto",
+    "task", "auto: a target of more than 12 numbers is a regression.", type=TASKS, default="auto"
 )
 report_option = option("report", "Write the report: one page, no network needed.", metavar="FILE.html")
 delta_option = option("delta", "Probability with which a bound may fail.", type=PROBABILITY)
@@ -234,7 +234,7 @@ def request_of(path: str, options: dict[str, Any]) -> tuple[nerm.tables.TableTas
     names = [field.name for field in fields(nerm.report.Settings)]
     given = {name: options[name] for name in names if options.get(name) is not None}
     if task.numbers is not None:
-        refuse_given(["features"] * (options["features"] == "trees"))
+        refuse_given()
         usual = settings_of_numbers(task)
         if "limits" not in given and options.get("limit") is None:
             shown = ", ".join(f"{a:g} ({b:g} SD)" for a, b in zip(usual["limits"], SHARES, strict=True))
@@ -253,10 +253,10 @@ def settings_of_numbers(task: nerm.tables.TableTask) -> dict[str, Any]:
     return {"measure": "mean_difference", "loss": "squared-error", "limits": limits}
 
 
-def refuse_given(more: Sequence[str] = ()) -> None:
-    """Raise an error if an option is given that a regression does not have; `more` are further ones."""
+def refuse_given() -> None:
+    """Raise an error if an option is given that a regression does not have."""
     for name, value in given_options().items():
-        if name in OF_DECISIONS.union(more) and (name, value) != ("eta", 0):  # the model without a limit
+        if name in OF_DECISIONS and (name, value) not in OF_BOTH:
             must = "the options must be those of a regression, because the target is a number"
             do = "Leave it out, or use --task classification or --positive"
             raise InvalidInputError(must, f"--{name.replace('_', '-')}", do)
@@ -265,7 +265,5 @@ def refuse_given(more: Sequence[str] = ()) -> None:
 def given_options() -> dict[str, Any]:
     """Return the values by name that the user gave to the running command, without its defaults."""
     ctx = click.get_current_context()
-    default = (None, click.core.ParameterSource.DEFAULT)
-    return {
-        name: value for name, value in ctx.params.items() if ctx.get_parameter_source(name) not in default
-    }
+    default, source = (None, click.core.ParameterSource.DEFAULT), ctx.get_parameter_source
+    return {name: value for name, value in ctx.params.items() if source(name) not in default}

@@ -4,6 +4,7 @@ import math
 import tomllib
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -518,25 +519,21 @@ def held_out_bounds(
     models
         Number of models that are compared.
     """
-    part = np.zeros(len(task), dtype=int) if part is None else part
+    part, views = np.zeros(len(task), dtype=int) if part is None else part, [*task.terms.values()]
     parts = np.unique(part)
-    share = delta / (models * len(parts) * len(task.terms))
+    share = delta / (models * len(parts) * len(views))
     note = (
-        "if these rows are new to the model" if len(parts) == 1 else f"about the mean of {len(parts)} models"
+        f"about the mean of {len(parts)} models" if len(parts) > 1 else "if these rows are new to the model"
     )
     note += ", for all models at once" if models > 1 else ""
     statements = []
     for quantity, measure, bound in HELD_OUT:
-        try:
-            with warnings.catch_warnings(action="ignore"):  # as in `measures_of`
-                means = [
-                    np.mean([bound(scores[part == k], v[part == k], delta=share) for k in parts])
-                    for v in task.terms.values()
-                ]
-        except InvalidInputError:  # a part without one of the groups
-            continue
-        most = float(max(means))
-        sample = max(abs(measure(scores, v)) for v in task.terms.values())
-        said = note if most < 1 else "no better than the largest possible value, 1"
-        statements.append(Statement(quantity, "held-out rows", sample, min(most, 1.0), "", most >= 1, said))
+        with suppress(InvalidInputError), warnings.catch_warnings(action="ignore"):  # a part may lack a group
+            parted = [[bound(scores[part == k], v[part == k], delta=share) for k in parts] for v in views]
+            most = float(np.mean(parted, axis=1).max())
+            sample = max(abs(measure(scores, v)) for v in views)
+            said = note if most < 1 else "no better than the largest possible value, 1"
+            statements.append(
+                Statement(quantity, "held-out rows", sample, min(most, 1.0), "", most >= 1, said)
+            )
     return statements

@@ -107,9 +107,8 @@ class Study:
     @property
     def how_measured(self) -> str:
         """On which rows the measures are taken, in words."""
-        rows, parts = len(self.pairs[0][1]), len(self.pairs)
+        rows, parts = len(self.points[0].task), len(self.pairs)
         if self.audited:
-            rows = len(self.points[0].task)
             return f"{rows:,} rows, taken to be new to the audited scores; models of nerm had not seen them"
         if parts > 1:
             return f"{parts}-fold cross-validation: every row was scored by a model that had not seen it"
