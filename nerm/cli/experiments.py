@@ -72,12 +72,12 @@ def solvers(console: Console, results: str | None, figure: str | None, **options
     for name in ("quick", "results", "figure"):
         if name in given_options():
             raise click.UsageError(f"--{name} belongs to --compare.")
-    rows, cells = list[dict[str, Any]](), list[list[str]]()
+    rows = list[dict[str, Any]]()
     for solver in sorted(nerm.solvers.known().values(), key=lambda s: (not s.installed(), s.name)):
-        version, takes = solver.version() if solver.installed() else "", solver.requirements()
-        rows.append({"name": solver.name, "package": solver.package, "installed": solver.installed()})
-        rows[-1] |= {"version": version, "takes": takes}
-        cells.append([solver.name, version or "not installed", takes])
+        row = {"name": solver.name, "package": solver.package, "installed": solver.installed()}
+        version = solver.version() if solver.installed() else ""
+        rows.append({**row, "version": version, "takes": solver.requirements()})
+    cells = [[row["name"], row["version"] or "not installed", row["takes"]] for row in rows]
     title = "Solvers (every answer is certified by nerm itself)"
     console.result({"solvers": rows}, make_table(title, ["name", "version", "takes"], cells, left=3))
 

@@ -4,8 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -146,7 +145,7 @@ class Settings:
         surrogate = as_atom(DEFAULTS.surrogate if self.surrogate == "auto" else self.surrogate, "surrogate")
         regularizer = self.lam * as_atom(self.regularizer, "regularizer")
         neutral = [Neutrality(surrogate, to, self.weights) for to in (terms if len(terms) > 1 else (None,))]
-        return reduce(add, neutral, Risk(as_atom(self.loss, "loss")) + regularizer)
+        return sum(neutral, Risk(as_atom(self.loss, "loss")) + regularizer)
 
 
 @dataclass(frozen=True, eq=False)

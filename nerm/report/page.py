@@ -35,23 +35,17 @@ def render_page(study: Study, command: str = "") -> str:
     return render(
         "report.html.j2",
         study=study,
-        chart=front_svg(study, clickable=True),
-        pictures=[] if study.task.numbers is None else [distributions_svg(point) for point in study.points],
-        coefficients=[_coefficients(study, point) for point in study.points],
-        with_content=with_content,
         short=lambda name: name.removeprefix(prefix),
         columns=study.display.columns | study.display.more,
         text=lambda *shown: study.display.text(*shown).replace("-", "−"),
-        everyone=groups_of(study.task, study.task.y),
         reference="as given" if study.audited else "without neutrality",
-        sentence=sentence(study),
         command=command,
         version=__version__,
         machine=f"Python {platform.python_version()}, numpy {np.__version__}, {platform.system()}",
     )
 
 
-def _coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
+def largest_coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
     """Return the coefficients that differ most from the plain model's, and the largest in size."""
     if point.model is None or point.model.solution.problem.is_kernel:
         return []
@@ -256,6 +250,8 @@ def _environment() -> Any:
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, autoescape=escaped, loader=loader)
     environment.undefined = jinja2.StrictUndefined
     environment.filters.update(fixed=fixed, number=rounded)
+    functions = front_svg, distributions_svg, groups_of, largest_coefficients, sentence, with_content
+    environment.globals.update({function.__name__: function for function in functions})
     return environment
 
 
