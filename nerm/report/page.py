@@ -158,17 +158,11 @@ def front_svg(study: Study, *, clickable: bool) -> str:
     places = [(x.at(point.measures[quality]), y.at(study.aim(point))) for point in shown]
     digits = 3 if numbers is None else 2 - math.floor(math.log10(y.ticks[-1]))  # of a limit
     spans = [absolute_interval(p.intervals.get(name, (study.aim(p), study.aim(p)))) for p in study.points]
-    return render(
-        "front.svg.j2",
-        study=study,
-        clickable=clickable,
-        x=x,
-        y=y,
-        dots=list(zip(study.points, places, spans, _named(places, study), strict=False)),
-        marks=list(zip(study.others, places[len(study.points) :], strict=True)),
-        limit=math.ceil(10.0**digits * study.aim(study.points[study.chosen])) / 10.0**digits,
-        digits=digits,
-    )
+    dots = list(zip(study.points, places, spans, _named(places, study), strict=False))
+    marks = list(zip(study.others, places[len(study.points) :], strict=True))
+    limit = math.ceil(10.0**digits * study.aim(study.points[study.chosen])) / 10.0**digits
+    given = {"study": study, "clickable": clickable, "x": x, "y": y, "limit": limit, "digits": digits}
+    return render("front.svg.j2", dots=dots, marks=marks, **given)
 
 
 def distributions_svg(point: Point) -> str:

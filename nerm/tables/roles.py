@@ -582,21 +582,19 @@ def _told_by(table: TextTable, name: str, kind: str, signs: Floats) -> str:
     if rows < FEW_ROWS or not allowed:
         return ""
 
-    def errors(values: Array, among: Bools) -> int:
-        counts = pd.crosstab(values[among], positive[among]).reindex(columns=[False, True], fill_value=0)
-        down, up = counts.to_numpy().T
-        return int(np.where(down - 1 > up, 0, down).sum() + np.where(up - 1 > down, 0, up).sum())
+    def errors(values: Array) -> pd.Series:
+        """Return by value the number of rows whose sign it does not tell."""
+        counts = pd.crosstab(values, positive).reindex(columns=[False, True], fill_value=0)
+        down, up = counts[False], counts[True]
+        return down.where(down <= up + 1, 0) + up.where(up <= down + 1, 0)
 
-    everywhere = np.ones(rows, dtype=bool)
-    found = {
-        "whether it is missing": errors(unknown, everywhere),
-        "its value": errors(np.where(unknown, "", table[name]), everywhere),
-    }
+    missing, value = errors(unknown), errors(np.where(unknown, "", table[name]))
+    found = {"whether it is missing": missing.sum(), "its value": value.sum()}
     if kind != WORDS and not unknown.all():
         *_, numbers = values_of(table, name, kind).values()
         above = positive[~unknown][np.argsort(numbers[~unknown], kind="stable")]
         wrong = np.cumsum(np.where(above, 1, -1)) + (~above).sum()  # of "positive above the threshold"
         least = min(wrong.min(), (len(above) - wrong).min())
-        found["one threshold on it"] = errors(unknown, unknown) + int(least)
+        found["one threshold on it"] = missing.get(True, 0) + least
     how, least = min(found.items(), key=lambda pair: pair[1])
     return f"{how} tells it in {rows - least:,} of {rows:,} rows" if least <= allowed else ""
