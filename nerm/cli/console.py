@@ -368,9 +368,8 @@ def stated(statements: Iterable[nerm.bounds.Statement], delta: float) -> tuple[l
 def _front_table(study: nerm.report.Study) -> Any:
     """Return the trade-off table, one row per model; recommended and collapsed models are marked."""
     aim, display, rows = study.settings.aim, study.display, list[list[str]]()
-    columns = [*display.columns, *({aim.name} - display.columns.keys())]
-    heads = [display.columns.get(name, aim.words) for name in columns]
-    heads = [head.removesuffix(f" in {display.compared}") for head in heads]  # short: explained below
+    columns = {**display.columns, aim.name: display.columns.get(aim.name, aim.words)}
+    heads = [words.removesuffix(f" in {display.compared}") for words in columns.values()]  # explained below
     at = len(display.columns)
     for p in (*study.points, *study.others):
         mark = "→" if p is study.recommended else "×" if p.collapse and p.model else ""
