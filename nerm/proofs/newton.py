@@ -6,11 +6,11 @@ two-sided terms with theta in (0, 1). The step solves::
 
     H dz + G dtheta = -g,    G' dz = -r
 
-H is that of the unchanged problem, so it is computed once per solution. It has the mean curvature of
-every block between f - h and f + h, which is positive also near kinks. Here h = sqrt(size / n) is about how
-much scores change if the rows are drawn again. The multipliers change along the same secants:
-u + (u(f + h) - u(f - h)) / 2h * df. `nerm.certify` makes them feasible and certifies z + dz with them, so the
-step can only make a bound loose, never wrong.
+H is that of the unchanged problem, which is computed once per solution, corrected for the rows whose weights
+have changed. It has the mean curvature of every block between f - h and f + h, which is positive also near
+kinks. Here h = sqrt(size / n) is about how much scores change if the rows are drawn again. The multipliers
+change along the same secants: u + (u(f + h) - u(f - h)) / 2h * df. `nerm.certify` makes them feasible and
+certifies z + dz with them, so the step can only make a bound loose, never wrong.
 """
 
 from __future__ import annotations
@@ -39,9 +39,8 @@ class NewtonStep:
         scores = problem.hypothesis.scores(coef, intercept)
         down, up = (multipliers_at(problem.blocks, scores + way * h) for way in (-1, 1))
         self.rates = (up - down) / (2 * h)
-        density = -weighted_duals(problem, self.rates, at.thetas)
-        self.rate = float(density.sum())
-        self.H = self.space.hessian(density / problem.divisor, self.mu)
+        self.density = -weighted_duals(problem, self.rates, at.thetas)
+        self.H = self.space.hessian(self.density, 0.0)
         plus, inside, apart = two_sides(problem, scores, at.thetas)
         self.tied = inside > apart  # theta in (0, 1), and C+ = C- up to the accuracy
         self.plus = plus[self.tied]
@@ -76,25 +75,31 @@ class NewtonStep:
             G[k] = gradient(np.zeros(len(coef)), c)
             r[k] = (plus.total(scores) - minus.total(scores)) / problem.divisor
         etas = term_weights(problem)[self.plus, None]
-        dz, change, _ = System(self.H, etas * G).solve(g, -etas * r)
+        rates = np.pad(self.rates, ((0, 0), (0, problem.n - old)))
+        density, total = -weighted_duals(problem, rates, at.thetas), self.mu * problem.divisor
+        other = np.flatnonzero(density[:old] != self.density)  # the rows whose weights have changed
+        if 2 * len(other) > old:
+            H = space.hessian(density[:old], total)
+        else:
+            H = self.H + space.hessian(density[other], total, other)
+            H -= space.hessian(self.density[other], 0.0, other)
+        dz, change, _ = System(H / problem.divisor, etas * G).solve(g, -etas * r)
         moved, level = self.space.outside(dz[:, 0])
         moved = np.append(moved, np.zeros(len(coef) - len(moved)))
         thetas = at.thetas.copy()
         thetas[self.tied] = np.clip(thetas[self.tied] + change[:, 0], 0.0, 1.0)
         new = coef + moved, intercept + float(level)
-        change_of_scores = (hypothesis.scores(*new) - scores)[:old]
+        change_of_scores = hypothesis.scores(*new) - scores
         domains = np.array([block.domain for block in problem.blocks])
 
         def multipliers(shift: float) -> tuple[Floats, float]:
             """Return the multipliers for another change of the scores, and the sum of their c_i."""
-            rows = at.rows.copy()
-            rows[:, :old] += self.rates * (change_of_scores + shift)
-            np.clip(rows, *domains.T[:, :, None], out=rows)
+            rows = np.clip(at.rows + rates * (change_of_scores + shift), *domains.T[:, :, None])
             return rows, float(weighted_duals(problem, rows, thetas).sum())
 
         rows, excess = multipliers(0.0)
         if problem.intercept:  # mix them with others of the opposite excess, so that sum_i c_i = 0
-            others, lack = multipliers(2 * excess / self.rate)
+            others, lack = multipliers(2 * excess / float(density.sum()))
             if excess * lack < 0:
                 rows = (excess * others - lack * rows) / (excess - lack)
         unequal = etas[:, 0] * np.maximum(r[:, 0], 0.0) - at.thetas[self.tied] * (etas * r)[:, 0]

@@ -64,12 +64,13 @@ class Coordinates:
         some = some.toarray() if sp.issparse(some) else some
         return np.hstack([some, np.ones((len(some), int(self.intercept)))])
 
-    def hessian(self, density: Floats, mu: float) -> Floats:
-        """Return sum_i density_i F_i F_i', plus mu on the diagonal of w, (size, size)."""
+    def hessian(self, density: Floats, mu: float, rows: Any = None) -> Floats:
+        """Return sum_i density_i F_i F_i' over some rows (by default all), plus mu on the diagonal of w."""
         if not np.isfinite(density).all():
             raise Degenerate("the curvature of a loss is infinite at a row")
-        n, d = self.X.shape
-        upper = np.triu(Features(sorted_csr(self.X), RowThreads(n, d, 1)).gram(density))
+        X = sorted_csr(self.X if rows is None else self.X[rows])
+        n, d = X.shape
+        upper = np.triu(Features(X, RowThreads(n, d, 1)).gram(np.maximum(density, 0.0)))  # 0 up to rounding
         H = upper + np.triu(upper, 1).T
         H[np.arange(d), np.arange(d)] += mu
         return np.asarray(H[: self.size, : self.size])
