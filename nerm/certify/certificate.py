@@ -234,7 +234,7 @@ SUMS = ("primal", "dual", "scale", "slack")  # the numbers of a certificate that
 FEW_DIGITS = f"in doubles this kernel keeps too few digits here: {ADVICE}"
 
 
-def in_words(*reasons: str) -> str:
+def one_reason(*reasons: str) -> str:
     """Return the reasons that are not empty, each of them once, as one text."""
     return "; ".join(dict.fromkeys(filter(None, reasons)))
 
@@ -313,7 +313,7 @@ class Certificate:
         """Return the certificate of the sum of two problems that share no variables."""
         return Certificate(
             **{name: getattr(self, name) + getattr(other, name) for name in SUMS},
-            reason=in_words(self.reason, other.reason),
+            reason=one_reason(self.reason, other.reason),
             violation=max(self.violation, other.violation),
             saved=self.saved or other.saved,
         )
@@ -322,7 +322,7 @@ class Certificate:
         numbers = f"primal {self.primal:.10g}, dual bound {self.dual:.10g}"
         numbers += f", relative gap {self.relative_gap:.2e}"
         violated = f"a constraint is violated by {self.violation:.2g}" if self.violation else ""
-        words = in_words(violated, self.reason, "as saved" if self.saved else "")
+        words = one_reason(violated, self.reason, "as saved" if self.saved else "")
         return f"{numbers} ({words})" if words else numbers
 
 
@@ -426,7 +426,7 @@ def _reason(problem: Problem, best: Certificate, tol: float) -> str:
         return HIDDEN.format(best.slack)
     kernel = problem.hypothesis
     if isinstance(kernel, KernelHypothesis) and kernel.blur(square_weight(problem.regularizers)) > tol:
-        return in_words(best.reason, FEW_DIGITS)
+        return one_reason(best.reason, FEW_DIGITS)
     return best.reason
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nerm.certify.certificate import ADVICE, Certificate, Slack, best_certificate, in_words, infeasibility
+from nerm.certify.certificate import ADVICE, Certificate, Slack, best_certificate, infeasibility, one_reason
 from nerm.certify.conjugates import NEGLIGIBLE
 from nerm.certify.multipliers import Multipliers, restored
 from nerm.model.blocks import ObjectiveValue, limit_values, one_sided, two_sided, value_at_zero
@@ -403,7 +403,7 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
         before = certificate.reason
         coef, intercept, given = zero, 0.0, multipliers or given
         value, certificate, multipliers = best_certificate(problem, zero, 0.0, given, tol)
-        reason = in_words(WORSE_THAN_ZERO, before, certificate.reason)
+        reason = one_reason(WORSE_THAN_ZERO, before, certificate.reason)
         certificate = replace(certificate, reason=reason)
     excess = infeasibility(problem, given) if answer.infeasible and given else 0.0
     if excess > NEGLIGIBLE:
@@ -440,7 +440,7 @@ def certify_bounds(
     if certificate.relative_gap <= tol:
         status = Status.OPTIMAL
     elif certificate.dual < np.inf and "regularise" not in certificate.reason:
-        certificate = replace(certificate, reason=in_words(certificate.reason, ADVICE))
+        certificate = replace(certificate, reason=one_reason(certificate.reason, ADVICE))
     return Solution(
         problem=problem,
         status=status,
