@@ -11,9 +11,10 @@ divided by n (`Terms.divisor`), at the present (w, b). A step minimizes
 
 where the first sum is over the blocks that are whole terms, the second over the two-sided terms, and factor_j
 and eta_k are the weights of the terms. Maxima and the regularizer Omega are not approximated, so the solution
-also gives theta. b^0 is the intercept of the hypothesis that defines the centre. If a step increases the
-smoothed objective, it is shortened: the same pass has evaluated several shorter steps. When the smoothed
-problem is solved accurately enough, compared with the gap, its multipliers are the next centre.
+also gives theta. If Omega is the squared norm, Newton's method makes the step exact (`polished`). b^0 is the
+intercept of the hypothesis that defines the centre. If a step increases the smoothed objective, it is
+shortened: the same pass has evaluated several shorter steps. When the smoothed problem is solved accurately
+enough, compared with the gap, its multipliers are the next centre.
 
 A centre has one number per row and block. It is not stored: it follows from the hypotheses and the widths of
 all centres so far, and every pass computes it again. So the tasks of a pass have no side effects, and a
