@@ -11,10 +11,10 @@ divided by n (`Terms.divisor`), at the present (w, b). A step minimizes
 
 where the first sum is over the blocks that are whole terms, the second over the two-sided terms, and factor_j
 and eta_k are the weights of the terms. Maxima and the regularizer Omega are not approximated, so the solution
-also gives theta. If Omega is the squared norm, Newton's method makes the step exact (`polished`). b^0 is the
-intercept of the hypothesis that defines the centre. If a step increases the smoothed objective, it is
-shortened: the same pass has evaluated several shorter steps. When the smoothed problem is solved accurately
-enough, compared with the gap, its multipliers are the next centre.
+also gives theta. If Omega consists of squared and l1 norms, Newton's method makes the step exact
+(`polished`). b^0 is the intercept of the hypothesis that defines the centre. If a step increases the smoothed
+objective, it is shortened: the same pass has evaluated several shorter steps. When the smoothed problem is
+solved accurately enough, compared with the gap, its multipliers are the next centre.
 
 A centre has one number per row and block. It is not stored: it follows from the hypotheses and the widths of
 all centres so far, and every pass computes it again. So the tasks of a pass have no side effects, and a
@@ -38,7 +38,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nerm.atoms.custom_regularizer import HALF_DIGITS
-from nerm.atoms.regularizer import SquaredL2
+from nerm.atoms.regularizer import L1, SquaredL2
 from nerm.certify.conjugates import conjugate_of_sum, parts_of, square_weight
 from nerm.chunks.coding import Terms
 from nerm.chunks.pieces import UNREADABLE, ChunkRows
@@ -340,15 +340,15 @@ def next_state(problem: ChunkedProblem, state: Progress, done: Any, found: Sums,
     sides = np.array([*(block.side for block in sample.blocks), 0])
     given = np.append(factors, ridge), sides, omegas, h[:-1], sample.intercept
     step, thetas = model_minimum(model, *given, score_unit(sample.blocks, intercept=True)[1])
-    if all(isinstance(atom, SquaredL2) for _, atom in omegas):
+    if all(isinstance(atom, SquaredL2 | L1) for _, atom in omegas):
         step, thetas = polished(model, given, step, thetas)
     bound = max(bound, dual_bound(problem, found, thetas))
     # the duality gap of the smoothed problem at h, and the decrease that the model predicts
     nu = factors * shares(sample.blocks, thetas)
     gradient = nu @ found["gradients"] / n
     omega = conjugate_of_sum(omegas, -gradient[:-1], sample.hypothesis.squared_norm)
-    left = problem.value(found["smoothed"], h[:-1]).total - nu @ found["smoothed"] / n
-    left += omega.value + gradient[:-1] @ h[:-1] + abs(gradient[-1]) if omega.shrink == 1 else np.inf
+    dual = omega.shrink * (nu @ found["smoothed"] / n - gradient[:-1] @ h[:-1]) - omega.value
+    left = problem.value(found["smoothed"], h[:-1]).total - dual + abs(gradient[-1])
     curved = np.einsum("d,jde,e->j", step, found["hessians"], step)
     predicted = here - level(found["smoothed"] + found["gradients"] @ step + 0.5 * curved, h + step)
     at = h + step
@@ -370,35 +370,43 @@ def polished(
 ) -> tuple[Floats, Floats]:
     """Return the minimum of the model after two Newton steps from `step` and `thetas`.
 
-    Omega must be (mu/2) ||w||^2. The dual bound contains ||residual||^2 / (2 mu) for the residual of the
-    first of these conditions, so it needs a more accurate minimum than a conic solver finds::
+    Omega must be (mu/2) ||w||^2 + lam ||w||_1. The dual bound contains ||residual||^2 / (2 mu), or divides
+    the residual by lam, for the residual of the first of these conditions. So it needs a more accurate
+    minimum than a conic solver finds::
 
-        sum_j nu_j grad q_j(step) + mu (w + step_w, 0) = 0,    q_k^+(step) = q_k^-(step) if 0 < theta_k < 1,
+        sum_j nu_j grad q_j(step) + mu (v, 0) + lam (sign v, 0) = 0,    v = w + step_w,
+        q_k^+(step) = q_k^-(step) if 0 < theta_k < 1,
 
-    where nu_j is the weight of block j, times theta or 1 - theta for a side. `model` and `given` are the
-    arguments of `nerm.atoms.custom_regularizer.model_minimum`. If a theta leaves [0, 1], `step` and `thetas`
-    are returned unchanged.
+    where nu_j is the weight of block j, times theta or 1 - theta for a side. With lam > 0, entries of v that
+    are nearly 0 stay at 0. `model` and `given` are the arguments of
+    `nerm.atoms.custom_regularizer.model_minimum`. If a theta leaves [0, 1] or a sign changes, `step` and
+    `thetas` are returned unchanged.
     """
     values, gradients, hessians = model
     factors, sides, omegas, coef, intercept = given
-    free, plus = np.arange(len(step) - (not intercept)), np.flatnonzero(sides == 1)
+    plus, mu = np.flatnonzero(sides == 1), np.append(np.full(len(coef), square_weight(omegas)), 0.0)
+    lam = sum(weight for weight, atom in omegas if isinstance(atom, L1))
+    v = coef + step[:-1]
+    moved = (np.abs(v) > HALF_DIGITS * np.abs(v).max()) | (lam == 0)
+    signs = np.append(np.where(moved, np.sign(v), 0.0), 0.0)
+    at, weights = np.concatenate([np.where(moved, v, 0.0) - coef, step[-1:], thetas]), factors.copy()
     inside = np.minimum(thetas, 1 - thetas) > HALF_DIGITS
-    mu = np.append(np.full(len(coef), square_weight(omegas)), 0.0)
-    first, at, weights = step, np.append(step, thetas), factors.copy()
-    kept = np.append(free, len(step) + np.flatnonzero(inside))
+    kept = np.flatnonzero(np.concatenate([moved, [intercept], inside]))
     for _ in range(2):
-        step, share = np.split(at, [len(step)])
-        slopes = gradients + hessians @ step
-        levels = values + 0.5 * (gradients + slopes) @ step
+        new, share = np.split(at, [len(step)])
+        slopes = gradients + hessians @ new
+        levels = values + 0.5 * (gradients + slopes) @ new
         weights[plus], weights[plus + 1] = factors[plus] * share, factors[plus] * (1 - share)
         lines = factors[plus, None] * (slopes[plus] - slopes[plus + 1])
         apart = factors[plus] * (levels[plus] - levels[plus + 1])
         curved = np.tensordot(weights, hessians, 1) + np.diag(mu)
         system = np.block([[curved, lines.T], [lines, np.zeros((len(plus), len(plus)))]])
-        right = -np.concatenate([weights @ slopes + mu * (np.append(coef, 0.0) + step), apart])
+        penalty_slope = mu * (np.append(coef, 0.0) + new) + lam * signs
+        right = -np.concatenate([weights @ slopes + penalty_slope, apart])
         at[kept] += np.linalg.lstsq(system[np.ix_(kept, kept)], right[kept], rcond=None)[0]
     new, share = np.split(at, [len(step)])
-    return (new, share) if np.all((share >= 0) & (share <= 1)) else (first, thetas)
+    same = lam == 0 or np.array_equal(np.sign(coef + new[:-1]), signs[:-1])
+    return (new, share) if same and np.all((share >= 0) & (share <= 1)) else (step, thetas)
 
 
 def dual_bound(problem: ChunkedProblem, found: Sums, thetas: Floats) -> float:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import nerm
 from nerm.atoms.custom_regularizer import model_minimum
-from nerm.atoms.regularizer import SquaredL2
+from nerm.atoms.regularizer import L1, SquaredL2
 from nerm.chunks import proximal
 from nerm.chunks.kinks import _estimate, joined, mean_rows
 from nerm.chunks.proximal import Progress
@@ -179,22 +179,27 @@ def test_smoothed_sums_around_a_centre(case):
         assert found["gradients"][j] @ direction == pytest.approx((up - down) / 2, rel=1e-4, abs=1e-7)
 
 
-@pytest.mark.parametrize("intercept", [True, False])
-def test_a_polished_step_meets_the_conditions_of_its_model(intercept):
+@pytest.mark.parametrize(("intercept", "lam"), [(True, 0.0), (False, 0.0), (True, 0.6)])
+def test_a_polished_step_meets_the_conditions_of_its_model(intercept, lam):
     """A conic solver leaves a residual that the dual bound of a weak regularizer magnifies."""
-    rng, d, mu = np.random.default_rng(2), 4, 1e-7
+    rng, d, mu = np.random.default_rng(3), 4, 1e-7
     roots = rng.normal(size=(3, d + 1, d + 1)) * np.array([50.0, 1.0, 1.0, 1.0, 1.0])
     values, gradients = np.array([1.0, 2.0, 2.0]), rng.normal(size=(3, d + 1))
     hessians = roots.swapaxes(1, 2) @ roots
     factors, sides, coef = np.array([1.0, 0.7, 0.7]), np.array([0, 1, -1]), rng.normal(size=d)
-    given = factors, sides, [(mu, SquaredL2())], coef, intercept
+    coef[1] = 0.0
+    omegas = [(mu, SquaredL2()), (lam, L1())] if lam else [(mu, SquaredL2())]
+    given = factors, sides, omegas, coef, intercept
     rough = model_minimum((values, gradients, hessians), *given)
     step, thetas = proximal.polished((values, gradients, hessians), given, *rough)
     assert step == pytest.approx(rough[0], abs=1e-4)
     assert 0.01 < thetas[0] < 0.99
     slopes, nu = gradients + hessians @ step, factors * [1.0, thetas[0], 1 - thetas[0]]
-    residual = nu @ slopes + mu * np.append(coef + step[:-1], 0.0)
-    assert np.abs(residual[: d + intercept]).max() < 1e-12
+    w = coef + step[:-1]
+    residual = nu @ slopes + np.append(mu * w + lam * np.sign(w), 0.0)
+    assert (w == 0).any() == (lam > 0)
+    assert np.abs(residual[: d + intercept][np.append(w != 0, True)[: d + intercept]]).max() < 1e-12
+    assert np.abs(residual[:-1]).max() <= max(lam, 1e-12)
     assert intercept or abs(step[-1]) < 1e-15
     plus, minus = (values + gradients @ step + 0.5 * np.einsum("d,jde,e->j", step, hessians, step))[1:]
     assert plus == pytest.approx(minus, rel=1e-13)
