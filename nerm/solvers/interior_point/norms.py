@@ -69,9 +69,6 @@ class GroupNorms:
         (G, size), the dual variables, and the direction.
     """
 
-    u: Floats
-    du: Floats
-
     def __init__(self, norms: Norms, goal: Floats) -> None:
         self.norms, self.omega, self.goal = norms, norms.weights, goal[:, None]
 

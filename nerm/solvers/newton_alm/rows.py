@@ -77,27 +77,6 @@ class LinearRows:
         """
         return LinearSystem(self, density, ridge, tol)
 
-    def curvature(self, rows: Ints, density: Floats) -> tuple[Callable[[Floats], Floats], Floats]:
-        """Return the function q -> G q and the diagonal of G, (d + 1,).
-
-        G = sum_i D_i (x_i, 1) (x_i, 1)' is summed over the given rows; `density` holds their D_i.
-        """
-        threads = self.features.workers.for_rows(len(rows))
-        X: Any = self.features.X[rows]
-        squares = X.power(2) if self.features.sparse else X**2
-
-        def product(q: Floats) -> Floats:
-            if self.features.sparse:
-                arrays = X.indptr, X.indices, X.data, density, q
-                out = threads.add_up(lambda *part: _curvature(*arrays, *part))
-            else:
-                c = density * (X @ q[:-1] + q[-1])
-                out = np.append(c @ X, c.sum())
-            out[-1] *= self.intercept
-            return out
-
-        return product, np.append(squares.T @ density, density.sum())
-
 
 class LinearSystem:
     """The Newton matrix H = diag(M) + A' diag(D) A + E' diag(1/R) E.
@@ -114,11 +93,25 @@ class LinearSystem:
 
     def __init__(self, rows: LinearRows, density: Floats, ridge: Floats, tol: float) -> None:
         active = np.flatnonzero(density > 0)
-        self._curvature, diagonal = rows.curvature(active, density[active])
-        self._ridge = ridge
-        self._tol = tol
-        self._diagonal = ridge + diagonal
+        self._rows, self._ridge, self._tol = rows, ridge, tol
+        X: Any = rows.features.X[active]
+        self._X, self._density = X, density[active]
+        self._threads = rows.features.workers.for_rows(len(active))
+        squares = X.power(2) if rows.features.sparse else X**2
+        self._diagonal = ridge + np.append(squares.T @ self._density, self._density.sum())
         self.products = 0
+
+    def _curvature(self, q: Floats) -> Floats:
+        """Return A' diag(D) A q, (d + 1,)."""
+        X, D = self._X, self._density
+        if self._rows.features.sparse:
+            given = X.indptr, X.indices, X.data, D, q
+            out = self._threads.add_up(lambda *part: _curvature(*given, *part))
+        else:
+            c = D * (X @ q[:-1] + q[-1])
+            out = np.append(c @ X, c.sum())
+        out[-1] *= self._rows.intercept
+        return out
 
     def solve(self, right: Floats, lines: Floats, widths: Floats) -> Floats:
         """Return H^-1 right approximately, (d + 1,).
