@@ -142,6 +142,17 @@ class TrainingRows:
     risk_weight: Floats
     pairwise: bool = False
 
+    def check_viewpoints(self) -> None:
+        """Raise an error if there is no viewpoint, which a limit needs."""
+        if not self.viewpoints:
+            must = "'viewpoint' must be given when a limit is"
+            raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
+
+    def check_equal_weights(self, must: str, do: str = "Leave them out") -> None:
+        """Raise an error with the sentence `must` and the advice `do` if the sample weights differ."""
+        if np.ptp(self.sample_weight) > 0:
+            raise InvalidInputError(must, "sample weights that differ", do)
+
     def at(self, places: Ints, against: Ints | None = None) -> TrainingRows:
         """Return the rows with the indices `places`, which are sorted and distinct.
 

@@ -124,6 +124,8 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
         norm = np.linalg.norm(solution.coef)
         if not linear:  # Omega is half the squared norm
             norm = np.sqrt(2 * sum(t.value for t in terms if t.kind == "regularizer"))
+        moved = f"; threshold {solution.threshold:.6g} subtracted from the intercept, after the certificate"
+        moved = moved if solution.threshold else ""
         iterations = "" if stats.iterations is None else f" in {stats.iterations} iterations"
         problems.append(
             ClassExplanation(
@@ -132,7 +134,7 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
                 terms=terms,
                 total=own * solution.objective.total,
                 certificate=solution.certificate.times(own),
-                solved=f"{solution.status.value} by {stats.solver}{iterations}{_threshold(solution)}",
+                solved=f"{solution.status.value} by {stats.solver}{iterations}{moved}",
                 coef_norm=float(norm),
                 intercept=float(solution.intercept),
                 coefficients=tuple(sorted(nonzero, key=lambda pair: -abs(pair[1]))[:top]),
@@ -149,12 +151,6 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
             "whose convex steps were certified one by one."
         )
     return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None), groups, nonconvex)
-
-
-def _threshold(solution: Any) -> str:
-    """Return the note about the threshold of a solution; empty if there is none."""
-    moved = f"; threshold {solution.threshold:.6g} subtracted from the intercept, after the certificate"
-    return moved if solution.threshold else ""
 
 
 def _names(model: Any, given: Sequence[str] | None) -> list[str]:

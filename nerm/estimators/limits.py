@@ -140,13 +140,10 @@ def neutralized(
     promise : Promise or None
         None if the target has no confidence.
     """
-    if not rows.viewpoints:
-        must = "'viewpoint' must be given when a limit is"
-        raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
-    if target.metric.is_custom and np.ptp(rows.sample_weight) > 0:
+    rows.check_viewpoints()
+    if target.metric.is_custom:
         must = "with a measure of your own all rows must have equal weight"
-        do = "Name a measure of nerm.metrics, or leave the weights out"
-        raise InvalidInputError(must, "sample weights that differ", do)
+        rows.check_equal_weights(must, "Name a measure of nerm.metrics, or leave the weights out")
     if target.confidence is None:
         try:
             return answers(_searches(model, rows, classes, [target] * len(classes))), None
@@ -217,9 +214,7 @@ def held_out(rows: TrainingRows, target: Target) -> Bools:
 
     The hold-out is stratified by the conditions of the measure (see the docstring of this module).
     """
-    if np.ptp(rows.sample_weight) > 0:
-        must = "a promise needs rows of equal weight"
-        raise InvalidInputError(must, "sample weights that differ", "Leave them out")
+    rows.check_equal_weights("a promise needs rows of equal weight")
     strata, asked = [np.zeros(len(rows.codes))], [metric for metric, _ in target.statements]
     given_groups = all(metric.weights and "uniform" not in metric.weights for metric in asked)
     if len(rows.viewpoints) == 1 and given_groups and not target.shift:

@@ -151,9 +151,8 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         views = {name: score_limits.centred(v, rows.sample_weight) for name, v in rows.viewpoints.items()}
         rows = replace(rows, viewpoints=views)
         learned = np.arange(len(places))
-        if self.limit is not None and not terms:
-            must = "'viewpoint' must be given when a limit is"
-            raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
+        if self.limit is not None:
+            rows.check_viewpoints()
         if self.confidence is not None:
             learned = np.flatnonzero(~hold_out(score_limits.groups_of(self, rows), HOLD_OUT, 0))
         learning = rows.at(learned)
@@ -180,9 +179,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
     def _promised(self, rows: TrainingRows, learned: Ints, limit: float, pool: SolverPool) -> Solution:
         """Return the first solution whose measure on new rows is proved to be within the limit."""
         held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
-        if np.ptp(rows.sample_weight) > 0:
-            must = "a promise needs rows of equal weight"
-            raise InvalidInputError(must, "sample weights that differ", "Leave them out")
+        rows.check_equal_weights("a promise needs rows of equal weight")
         learning = rows.at(learned)
         ends = float(learning.codes.min()), float(learning.codes.max())
         groups = score_limits.groups_of(self, held)

@@ -338,9 +338,7 @@ class Search:
             secant(partial(self.solve, surrogate), self.plain, x, self.target.allowance, most)
         known = self.history.of(surrogate)
         best = self.best(known) or self.nearest(known)
-        least = best.quality["worth"] - 0.5 * self.error_of_accuracy
         close = [one for one in known if one.admissible and self.uses(one) and self.lost(best, one) <= 0.5]
-        close = [one for one in close if one.quality["worth"] >= least]
         return min(close, key=lambda one: float(np.abs(one.weights).sum()), default=best)
 
     def narrow(self, surrogate: Any, x: Floats, solves: int, near: Any = None) -> None:

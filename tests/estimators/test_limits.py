@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -388,10 +387,15 @@ def test_balanced_class_weights_do_not_know_the_hold_out():
     assert one.class_weight_["yes"] == pytest.approx(len(learned) / (2 * learned.sum()))
 
 
+def training_rows(codes, viewpoints):
+    ones = np.ones(len(codes))
+    return TrainingRows(ones[:, None], codes, viewpoints, ones, ones)
+
+
 def test_what_a_measure_conditions_on_is_not_cut_by_the_hold_out():
     rng = np.random.default_rng(1)
     v, codes = rng.choice([-1.0, 1.0], 400), rng.integers(0, 2, 400)
-    rows = SimpleNamespace(codes=codes, viewpoints={"v": v}, sample_weight=np.ones(400))
+    rows = training_rows(codes, {"v": v})
 
     def held(measure, of=rows):
         return held_out(of, Target(0.1, measure))
@@ -399,13 +403,11 @@ def test_what_a_measure_conditions_on_is_not_cut_by_the_hold_out():
     assert held("calders_verwer_score")[v > 0].sum() == round(0.3 * (v > 0).sum())
     for cell in ((v > 0) & (codes == 1), (v < 0) & (codes == 1), (v < 0) & (codes == 0)):
         assert held("equal_opportunity_difference")[cell].sum() == round(0.3 * cell.sum())
-    shuffled = SimpleNamespace(codes=codes[::-1], viewpoints={"v": v}, sample_weight=np.ones(400))
+    shuffled = training_rows(codes[::-1], {"v": v})
     assert np.array_equal(held("calders_verwer_score"), held("calders_verwer_score", shuffled))
-    moved = SimpleNamespace(codes=codes, viewpoints={"v": v[::-1]}, sample_weight=np.ones(400))
+    moved = training_rows(codes, {"v": v[::-1]})
     assert np.array_equal(held("neutrality_risk"), held("neutrality_risk", moved))
-    three = SimpleNamespace(
-        codes=codes + (np.arange(400) < 50), viewpoints={"v": v}, sample_weight=np.ones(400)
-    )
+    three = training_rows(codes + (np.arange(400) < 50), {"v": v})
     assert np.array_equal(held("equalized_odds_difference", three), held("neutrality_risk"))
 
 
@@ -509,6 +511,6 @@ def test_the_solver_that_is_asked_for():
 def test_the_hold_out_is_a_share_also_where_groups_are_tiny():
     rng = np.random.default_rng(0)
     views = {name: rng.choice([-1.0, 1.0], 300) for name in "abcdefgh"}  # 512 cells for 300 rows
-    rows = SimpleNamespace(codes=rng.integers(0, 2, 300), viewpoints=views, sample_weight=np.ones(300))
+    rows = training_rows(rng.integers(0, 2, 300), views)
     for measure in MEASURES:
         assert 80 <= held_out(rows, Target(0.1, measure)).sum() <= 100
