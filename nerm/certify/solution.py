@@ -281,7 +281,8 @@ class Solution:
             coding of labels and viewpoints, and the parameters of a kernel do not change.
         tol : float or None
             None makes one Newton step from the solution, whose matrix is computed once per solution. A number
-            solves the changed problem to this tolerance: the bounds are tighter, but this takes more time.
+            solves the changed problem to this tolerance: with losses that have kinks the bounds are tighter,
+            but this takes more time.
 
         Returns
         -------
