@@ -34,7 +34,7 @@ from nerm.typing import Bools, Floats
 
 MOST_SOLVES = 40  # convex solves of one search, in all
 FIRST_WEIGHT = 0.3  # eta compares two mean losses, so it is of order 1
-LOOKS = 3  # candidates on all rows, and the convex steps of a nonconvex one
+LOOKS = 3  # candidates at the full tolerance
 EXPLORED = 5  # candidates per surrogate
 MOST_STEPS = 2  # convex steps of a nonconvex candidate that is only compared
 USED = 0.8  # a measure of this share of the limit uses it
