@@ -280,9 +280,9 @@ class Solution:
             other rows, and neutrality weights with a name are computed again. The weights of its terms, the
             coding of labels and viewpoints, and the parameters of a kernel do not change.
         tol : float or None
-            None makes one Newton step from the solution, whose matrix is computed once per solution. A number
-            solves the changed problem to this tolerance: with losses that have kinks the bounds are tighter,
-            but this takes more time.
+            None makes one Newton step from the solution, whose matrix is computed once per solution; with a
+            kernel a solve costs less, so the changed problem is solved to 1e-8. A number solves it to this
+            tolerance: with losses that have kinks the bounds are tighter, but this takes more time.
 
         Returns
         -------

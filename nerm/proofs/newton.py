@@ -24,14 +24,13 @@ from nerm.certify.multipliers import Multipliers, multipliers_at
 from nerm.certify.solution import Solution
 from nerm.errors import Degenerate
 from nerm.model.blocks import term_weights, weighted_duals
-from nerm.model.hypothesis import KernelHypothesis
 from nerm.model.problem import Problem
 from nerm.proofs.system import Coordinates, System, two_sides
 from nerm.typing import Floats
 
 
 class NewtonStep:
-    """The Newton system at a solution; `towards` applies it to a changed problem."""
+    """The Newton system at a solution of a linear problem; `towards` applies it to a changed problem."""
 
     def __init__(self, problem: Problem, coef: Floats, intercept: float, at: Multipliers) -> None:
         self.space, self.mu = Coordinates(problem), square_weight(problem.regularizers)
@@ -60,11 +59,7 @@ class NewtonStep:
         def gradient(coef: Floats, c: Floats) -> Floats:
             """Return the gradient of (mu/2) ||w||^2 - (1/n) sum_i c_i f_i at z, (size,)."""
             c = c / problem.divisor
-            w = self.mu * coef - hypothesis.adjoint(c)
-            if space.recover is None:
-                w = w + space.offset * c.sum()
-            else:
-                w = space.recover.T @ hypothesis.scores(w)[:old]
+            w = self.mu * coef - hypothesis.adjoint(c) + space.offset * c.sum()
             return np.append(w, -c.sum() if problem.intercept else np.zeros(0))
 
         g = gradient(coef, weighted_duals(problem, at.rows, at.thetas))[:, None]
@@ -84,8 +79,7 @@ class NewtonStep:
             H = self.H + space.hessian(density[other], total, other)
             H -= space.hessian(self.density[other], 0.0, other)
         dz, change, _ = System(H / problem.divisor, etas * G).solve(g, -etas * r)
-        moved, level = self.space.outside(dz[:, 0])
-        moved = np.append(moved, np.zeros(len(coef) - len(moved)))
+        moved, level = space.outside(dz[:, 0])
         thetas = at.thetas.copy()
         thetas[self.tied] = np.clip(thetas[self.tied] + change[:, 0], 0.0, 1.0)
         new = coef + moved, intercept + float(level)
@@ -118,10 +112,8 @@ def newton_step(solution: Solution) -> NewtonStep:
     """
     if solution not in _KNOWN:
         problem, at = solution.problem, solution.multipliers
-        hypothesis, parts = problem.hypothesis, parts_of(problem.regularizers)
-        kept = not isinstance(hypothesis, KernelHypothesis) or hypothesis.keeps_gram
-        small = kept and problem.n * hypothesis.size**2 <= MOST_OPERATIONS
-        if at is None or not small or len(parts) != 1 or not square_weight(parts):
+        parts, operations = parts_of(problem.regularizers), problem.n * problem.hypothesis.size**2
+        if at is None or operations > MOST_OPERATIONS or len(parts) != 1 or not square_weight(parts):
             raise Degenerate("no Newton step: the problem is too large, or its regularizer has no curvature")
         _KNOWN[solution] = NewtonStep(problem, solution.coef, solution.intercept + solution.threshold, at)
     return _KNOWN[solution]
