@@ -41,7 +41,7 @@ from nerm.model.hypothesis import LinearHypothesis, sorted_csr
 from nerm.model.problem import Problem, SolveMethods, check_hypothesis, without_rows
 from nerm.neutralize.neutralizing import answers, measured_on, search_for
 from nerm.neutralize.search import Search, surrogates_of, with_named_weights
-from nerm.neutralize.target import History, Neutralized, Target
+from nerm.neutralize.target import Neutralized, Target
 from nerm.signs import sign
 from nerm.solvers import clock
 from nerm.solvers.progress import print_line
@@ -396,8 +396,7 @@ def neutralize(
         surrogates = [found.surrogate]
         first = found.eta if isinstance(found.eta, float) and found.eta > 0 else None
     given = rough.problem, replace(target, surrogate=surrogates[0]), rough.groups, rough.row_weight
-    history = History(rows=rough.history.rows)
-    search = ChunkedSearch(*given, first=first, history=history, whole=problem)
+    search = ChunkedSearch(*given, first=first, rows=rough.rows, whole=problem)
     search.on = measured_on(on, small, target)
     return answers([search])[0]
 
@@ -420,7 +419,7 @@ class ChunkedSearch(Search):
 
     def solution(self, objective: Objective, tol: float, near: Any = None, steps: int = 1) -> Solution:
         """Solve on all rows."""
-        file = numbered(self.whole.chunks.checkpoint, len(self.history.candidates))
+        file = numbered(self.whole.chunks.checkpoint, len(self.candidates))
         return self.whole.with_objective(objective).solve(tol=tol, start=near, checkpoint=file)
 
     def scores(self, solution: Solution) -> Floats:

@@ -13,7 +13,7 @@ from nerm.model.expressions import Neutrality, viewpoint_of
 from nerm.model.problem import Problem
 from nerm.neutralize.groups import Groups, groups_of
 from nerm.neutralize.search import ADVICE, FIRST_WEIGHT, Search, secant
-from nerm.neutralize.target import Candidate, History, Neutralized, Target
+from nerm.neutralize.target import Candidate, Neutralized, Target
 from nerm.signs import sign
 from nerm.splitting import HOLD_OUT, hold_out
 from nerm.typing import Floats, Ints
@@ -137,8 +137,8 @@ def part(search: Search, rows: Ints) -> Search:
         divisor=p.divisor * float(s[rows].sum() / s.sum()),
         blocks=(),
     )
-    groups, history = tuple(one.at(rows) for one in search.groups), History(rows=search.history.rows)
-    made = Search(some, search.target, groups, s[rows], search.solver, history=history)
+    groups = tuple(one.at(rows) for one in search.groups)
+    made = Search(some, search.target, groups, s[rows], search.solver, rows=search.rows)
     made.before = made.table(search.plain.solution, search.scores(search.plain.solution)[rows]).at_zero
     return made
 
@@ -192,7 +192,7 @@ def _found(search: Search) -> Candidate:
         if any(search.lost(at, one) <= 2 and search.uses(one) for one in found):
             break  # else the weight does not suit all rows, or convex steps made the model worse
     best = search.best(found)
-    convex = [one for one in search.history.candidates if any(one.etas) and one.solution.problem.is_convex]
+    convex = [one for one in search.candidates if any(one.etas) and one.solution.problem.is_convex]
     while convex and best is None and search.left:
         best = search.final(search.nearest(convex))
     if best is None and not search.one_of_several:

@@ -26,7 +26,7 @@ from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.model.expressions import Neutrality, Objective, Risk, WeightedTerm
 from nerm.model.problem import Problem, with_terms
 from nerm.neutralize.groups import Groups
-from nerm.neutralize.target import NEARLY, Candidate, History, Neutralized, Target, shown, side_of
+from nerm.neutralize.target import NEARLY, Candidate, Neutralized, Target, shown, side_of, trace_rows
 from nerm.signs import sign
 from nerm.solvers.progress import print_solve
 from nerm.solvers.registry import SolverPool
@@ -68,8 +68,10 @@ class Search:
         constant, and nearly constant candidates are usable.
     before : Thresholds, optional
         The measures of the plain model at threshold 0; by default it is solved first.
-    history : History
+    candidates : list of Candidate
         All candidates so far.
+    rows : list of (Candidate, dict)
+        One row of the trace per convex solve. Searches on a part of the rows add to the same list.
     choice : pandas.DataFrame
         The comparison of the surrogates; empty if there is none.
 
@@ -84,7 +86,8 @@ class Search:
     on: Any = None
     one_of_several: bool = False
     before: Any = None
-    history: History = field(default_factory=History)
+    candidates: list[Candidate] = field(default_factory=list)
+    rows: list[tuple[Candidate, dict[str, Any]]] = field(default_factory=list)
     choice: pd.DataFrame = field(default_factory=pd.DataFrame)
 
     def __post_init__(self) -> None:
@@ -115,7 +118,7 @@ class Search:
     @property
     def left(self) -> int:
         """The number of convex solves that are left."""
-        return MOST_SOLVES - len(self.history.rows)
+        return MOST_SOLVES - len(self.rows)
 
     def affordable(self, surrogate: Any, kept: int = 0) -> int:
         """Return how many candidates of a surrogate can be solved, if some solves are kept for later."""
@@ -219,7 +222,9 @@ class Search:
         measured = {"measure": metric.measured(candidate.parts), "threshold": candidate.threshold}
         measured |= {"rows": solution.stats.details.get("rows", self.problem.n)}
         measured |= {name: candidate.quality[name] for name in ("accuracy", "auc")}
-        self.history.add(candidate, measured | {f"positive rate, {name}": rate for name, rate in rates})
+        measured |= {f"positive rate, {name}": rate for name, rate in rates}
+        self.candidates.append(candidate)
+        self.rows += [(candidate, row) for row in trace_rows(candidate, measured)]
         if self.target.verbose:
             note = f"{surrogate!r} eta {candidate.shown_etas}" if surrogate else "no neutrality"
             print_solve(solution, f"{note}: {metric.name} {measured['measure']:.4g}")
@@ -286,7 +291,7 @@ class Search:
         The candidate may have been fitted on a part of the rows. A candidate that uses the limit and is about
         as accurate ends the search.
         """
-        own = at in self.history.candidates
+        own = at in self.candidates
         if len(self.terms) > 1 and not own:
             at, own = self.explore(at.surrogate, at.weights), True
         near, tol = at if own or not self.problem.is_kernel else self.plain, self.target.tol
@@ -294,7 +299,7 @@ class Search:
         end = max(self.left - 4 * LOOKS, 2 * LOOKS if isinstance(at.surrogate, DCFunction) else 0)
         while self.left > end:
             self.narrow(at.surrogate, at.weights, 1, near)
-            near = self.history.candidates[-1]
+            near = self.candidates[-1]
             known.append(near)
             if near.admissible and self.uses(near) and self.lost(at, near) <= 1:
                 break
@@ -336,7 +341,7 @@ class Search:
             most = 3 if isinstance(surrogate, DCFunction) else 2 + 2 * min(count, 5)
             most = max(1, min(most, self.affordable(surrogate, 8)))
             secant(partial(self.solve, surrogate), self.plain, x, self.target.allowance, most)
-        known = self.history.of(surrogate)
+        known = [one for one in self.candidates if one.surrogate is surrogate]
         best = self.best(known) or self.nearest(known)
         close = [one for one in known if one.admissible and self.uses(one) and self.lost(best, one) <= 0.5]
         return min(close, key=lambda one: float(np.abs(one.weights).sum()), default=best)
@@ -348,7 +353,8 @@ class Search:
         """
         tol, growth = (self.target.tol, 1.35) if near else (self.target.rough_tol, 2.0)
         for _ in range(min(solves, self.left)):
-            known = [one for one in self.history.of(surrogate) if one.solution.tol == tol]
+            known = [one for one in self.candidates if one.surrogate is surrogate]
+            known = [one for one in known if one.solution.tol == tol]
             known.sort(key=lambda one: max(one.etas))
             sizes = {float(one.weights @ x / (x @ x)): one for one in known}
             sizes = {size: one for size, one in sizes.items() if np.allclose(size * x, one.weights)}
@@ -374,7 +380,9 @@ class Search:
     # --- the answer -------------------------------------------------------------------------------------
 
     def answer(self, candidate: Candidate) -> Neutralized:
-        """Return the result for a candidate."""
+        """Return the result for a candidate, the last of whose solves is marked in the trace."""
+        last = max((i for i, (one, _) in enumerate(self.rows) if one is candidate), default=-1)
+        trace = pd.DataFrame([row for _, row in self.rows])
         return Neutralized(
             solution=candidate.solution.shifted(candidate.threshold),
             threshold=candidate.threshold,
@@ -385,7 +393,7 @@ class Search:
             limit=self.target.limit,
             value=self.target.metric.measured(candidate.parts),
             reached=candidate.value <= self.target.allowance + 1e-12,
-            trace=self.history.trace(candidate),
+            trace=trace.assign(chosen=np.arange(len(trace)) == last),
             choice=self.choice,
             groups=tuple(name for g in self.groups if len(g.names) > 2 for name in g.names),
         )
@@ -400,7 +408,7 @@ class Search:
             far = max(one.value, self.target.allowance)
             return not one.solution.status.success, bool(one.objection), far, -one.quality["accuracy"]
 
-        return min(among or self.history.candidates, key=rank)
+        return min(among or self.candidates, key=rank)
 
     def error(self) -> NotNeutralError:
         """Return the error that reports the nearest usable model, why it is refused, and what to change."""

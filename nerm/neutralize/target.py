@@ -1,4 +1,4 @@
-"""The classes of a search for neutrality: `Target`, `Candidate`, `History` and the result, `Neutralized`.
+"""The classes of a search for neutrality: `Target`, `Candidate` and the result, `Neutralized`.
 
 A model is **nearly constant** in two cases. Let c be the class that it predicts most often. In the first
 case, the number of rows predicted as another class than c is less than a tenth (`NEARLY`) of the number of
@@ -197,47 +197,26 @@ def shown(values: tuple[Any, ...]) -> Any:
     return values[0] if len(values) == 1 else values
 
 
-@dataclass
-class History:
-    """All candidates of a search, and one row of its trace per convex solve.
+def trace_rows(candidate: Candidate, measured: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return one row of the trace per convex solve of a candidate; `measured` is about the last solve.
 
-    Searches on a part of the rows have their own candidates, but add to the same `rows`.
+    A candidate that is not convex has one row per convex step; only the last one is measured. The status is
+    that of the convex step, and "stationary" if it is the last one.
     """
-
-    candidates: list[Candidate] = field(default_factory=list)
-    rows: list[tuple[Candidate, dict[str, Any]]] = field(default_factory=list)
-
-    def add(self, candidate: Candidate, measured: dict[str, Any]) -> None:
-        """Record a candidate with its measure, number of rows, accuracy, AUC and positive rates.
-
-        A candidate that is not convex has one row per convex step; only the last one is measured. The status
-        is that of the convex step, and "stationary" if it is the last one.
-        """
-        self.candidates.append(candidate)
-        solution = candidate.solution
-        row = {
-            "surrogate": "" if candidate.surrogate is None else repr(candidate.surrogate),
-            "eta": shown(candidate.etas),
-            "side": shown(candidate.sides),
-        }
-        steps = [] if solution.problem.is_convex else solution.stats.details["trace"]
-        gaps = [step["relative_gap"] for step in steps] or [solution.certificate.relative_gap]
-        found = [(Status.OPTIMAL if gap <= solution.tol else Status.INACCURATE, gap) for gap in gaps]
-        if solution.status.success or not steps:
-            found[-1] = solution.status, gaps[-1]
-        for number, (status, gap) in enumerate(found, 1):
-            row |= measured if number == len(found) else {}
-            self.rows.append((candidate, row | {"status": status.value, "relative_gap": gap}))
-
-    def of(self, surrogate: Any) -> list[Candidate]:
-        """Return the candidates with this surrogate."""
-        return [candidate for candidate in self.candidates if candidate.surrogate is surrogate]
-
-    def trace(self, chosen: Candidate) -> pd.DataFrame:
-        """Return a table with one row per convex solve; "chosen" marks the last of the given candidate."""
-        last = max((i for i, (other, _) in enumerate(self.rows) if other is chosen), default=-1)
-        table = pd.DataFrame([row for _, row in self.rows])
-        return table.assign(chosen=np.arange(len(table)) == last)
+    solution = candidate.solution
+    row = {
+        "surrogate": "" if candidate.surrogate is None else repr(candidate.surrogate),
+        "eta": shown(candidate.etas),
+        "side": shown(candidate.sides),
+    }
+    steps = [] if solution.problem.is_convex else solution.stats.details["trace"]
+    gaps = [step["relative_gap"] for step in steps] or [solution.certificate.relative_gap]
+    found = [(Status.OPTIMAL if gap <= solution.tol else Status.INACCURATE, gap) for gap in gaps]
+    if solution.status.success or not steps:
+        found[-1] = solution.status, gaps[-1]
+    rows = [row | {"status": status.value, "relative_gap": gap} for status, gap in found]
+    rows[-1] = row | measured | rows[-1]
+    return rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
