@@ -44,7 +44,7 @@ from nerm.estimators import design, score_limits
 from nerm.estimators.design import TrainingRows
 from nerm.estimators.explanation import Explanation, explanation_of
 from nerm.estimators.limits import neutralized, rows_to_learn_from, target_of
-from nerm.metrics import quantile_codes
+from nerm.metrics import SCORE_METRICS, quantile_codes
 from nerm.model import kernels
 from nerm.model.expressions import Neutrality, Objective, Risk, viewpoint_of
 from nerm.model.problem import Problem, bind, with_terms
@@ -112,11 +112,6 @@ class NeutralModel(BaseEstimator):
             objective += eta * Neutrality(surrogate, to=to, weights=weights[name])
         return objective
 
-    def _neutrality_weights(self, rows: TrainingRows, y: Floats) -> dict[str, Floats]:
-        """Return the sample weights times the neutrality weights of each viewpoint, by its name."""
-        s, views = rows.sample_weight, rows.viewpoints.items()
-        return {name: s * neutrality_weights.resolve(self.weights, y, v, s) for name, v in views}
-
     def _bind(self, objective: Objective, rows: TrainingRows, y: Floats, views: Any) -> Problem:
         """Return the problem of an objective on the rows with targets y; S divides its sums."""
         return bind(
@@ -130,6 +125,20 @@ class NeutralModel(BaseEstimator):
             divisor=self.total_weight_,
             checked=True,
         )
+
+    def _problem(
+        self, rows: TrainingRows, positive: int | None = None, like: Problem | None = None
+    ) -> Problem:
+        """Return the problem of the class with index `positive` against the rest, or of a regression.
+
+        If `like`, a problem on the same rows, is given, its matrix X or Gram matrix is reused.
+        """
+        y = rows.codes if positive is None else np.where(rows.codes == positive, 1.0, -1.0)
+        s, views = rows.sample_weight, rows.viewpoints
+        weights = {name: s * neutrality_weights.resolve(self.weights, y, v, s) for name, v in views.items()}
+        if like is not None:
+            return with_terms(like, self._objective(weights), y, rows.risk_weight)
+        return self._bind(self._objective(weights), rows, y, viewpoints.Viewpoints(views, self.groups_))
 
     def _forget(self) -> None:
         """Delete the fitted attributes: if a new fit fails, no earlier model remains."""
@@ -158,18 +167,49 @@ class NeutralModel(BaseEstimator):
                 return check_X_y(X, *y, estimator=self, **CHECKS)
             return check_array(X, estimator=self, input_name="X", **CHECKS)
 
-    def _read(self, X: Any, y: Any, viewpoint: Any, sample_weight: Any) -> tuple[Any, Array, Floats]:
-        """Return the validated matrix, labels and sample weights of training rows in memory."""
+    @abstractmethod
+    def _codes(self, y: Array, s: Floats) -> Array:
+        """Return y as the model learns it, (n,): indices of classes, or numbers; s are the sample weights."""
+
+    @property
+    def _limits_scores(self) -> bool:
+        """Whether a limit on a measure of the scores themselves is set."""
+        return self.limit is not None and isinstance(self.measure, str) and self.measure in SCORE_METRICS
+
+    def _training_rows(
+        self, X: Any, y: Any, viewpoint: Any, sample_weight: Any, *, centre: bool
+    ) -> tuple[TrainingRows, Ints]:
+        """Return the rows of positive weight, in memory, and their indices.
+
+        Real-valued viewpoints are cut into groups at the `quantiles`, unless their correlation is limited.
+        With `centre`, the others are centred.
+        """
+        X = as_pandas(X)
         self.dropped_columns_ = viewpoints.dropped_columns(viewpoint, X)
         for name, values in {"y": y, "sample_weight": sample_weight}.items():
             check_order(X, values, name)
         matrix, labels = self._matrix(X, y)
-        if self._pairwise() and matrix.shape[0] != matrix.shape[1]:
+        n, pairwise = len(labels), self._pairwise()
+        if pairwise and matrix.shape[0] != matrix.shape[1]:
             must = "a precomputed kernel must be a square matrix"
             raise InvalidInputError(must, f"shape {matrix.shape}", "Pass k(x_i, x_j) as X")
-        if self._pairwise() and sp.issparse(matrix):
+        if pairwise and sp.issparse(matrix):
             matrix = matrix.toarray()
-        return matrix, labels, as_weights(sample_weight, len(labels), "sample_weight")
+        s = as_weights(sample_weight, n, "sample_weight")
+        codes, places = self._codes(labels, s), np.flatnonzero(s > 0)
+        with warnings.catch_warnings():
+            if centre or self.quantiles is not None:
+                warnings.simplefilter("ignore", UserWarning)
+            views = viewpoints.resolve(viewpoint, X, n, several=True, among=s > 0)
+        real = {name: v for name, v in views.items() if len(distinct(v[places], name)) > 2}
+        if self.quantiles is not None and self.measure != "correlation":
+            cut = {name: 1 + quantile_codes(v, self.quantiles, s) for name, v in real.items()}
+            words = {name: codes.astype(str) for name, codes in cut.items()}
+            views = viewpoints.resolve({**views, **words}, X, n, several=True, among=s > 0)
+        elif centre:
+            views.update({name: v - np.average(v, weights=s) for name, v in real.items()})
+        self.groups_ = views.groups
+        return TrainingRows(matrix, codes, views, s, s, pairwise).at(places), places
 
     def _scores(self, X: Any) -> Floats:
         """Return the scores of the rows of X, (n, number of problems)."""
@@ -183,10 +223,13 @@ class NeutralModel(BaseEstimator):
         values = matrix[:, support] if self._pairwise() else self.kernel_(matrix, self.support_vectors_)
         return np.asarray(values @ self.dual_coef_.T) + self.intercept_
 
-    def _keep_solutions(self, rows: TrainingRows, places: Ints, solutions: list[Solution]) -> None:
-        """Set the coefficients; of the training rows, only support vectors are stored.
+    def _keep_solutions(
+        self, rows: TrainingRows, places: Ints, solutions: list[Solution], weights: tuple[Any, ...]
+    ) -> None:
+        """Set the coefficients and the solutions; of the training rows, only support vectors are stored.
 
-        Warn if a solution is not certified, and raise an error if there is none.
+        Warn if a solution is not certified, and raise an error if there is none. `weights` are the names of
+        the neutrality weights for each viewpoint.
         """
         for solution in solutions:
             status, stats = solution.status, solution.stats
@@ -210,6 +253,7 @@ class NeutralModel(BaseEstimator):
             used = np.flatnonzero((coefs != 0).any(axis=0))
             self.support_, self.dual_coef_ = places[used], coefs[:, used]
             self.support_vectors_ = rows.X[:0] if self._pairwise() else rows.X[used]
+        self.solutions_ = tuple(design.kept(one, weights * len(one.problem.etas)) for one in solutions)
 
     def _kept_columns(self) -> Array:
         return np.delete(np.arange(self.n_features_in_), list(self.dropped_columns_))
@@ -312,18 +356,17 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         self
         """
         viewpoint = design.as_viewpoint(viewpoint, sensitive_features)
-        on_scores = score_limits.asked_of(self)
-        target = None if on_scores else target_of(self)
+        target = None if self._limits_scores else target_of(self)
         weights = self.weights if isinstance(self.weights, str) else type(self.weights).__name__
         check_known(weights, "'weights'", neutrality_weights.NAMES)
         self._forget()
         if is_lazy(X):
-            if on_scores or self.quantiles is not None:
+            if self._limits_scores or self.quantiles is not None:
                 got = f"measure={self.measure!r}, quantiles={self.quantiles!r}"
                 raise InvalidInputError("a limit on scores needs rows in memory", got, "Do not use chunks")
             self._fit_chunks(as_chunks(X, y, viewpoint, sample_weight), target)
         else:
-            self._fit_rows(as_pandas(X), y, viewpoint, sample_weight, target)
+            self._fit_rows(X, y, viewpoint, sample_weight, target)
         if self.collapse_ is not None:
             advice = "Try class_weight='balanced', or a smaller eta or lam."
             warnings.warn(f"{self.collapse_} {advice}", NearlyConstantWarning, stacklevel=2)
@@ -331,39 +374,8 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
 
     def _fit_rows(self, X: Any, y: Any, viewpoint: Any, sample_weight: Any, target: Target | None) -> None:
         """Fit on rows in memory; `target` is the limit and the options of the search, if there is a limit."""
-        on_scores = score_limits.asked_of(self)
         self._features = None
-        matrix, labels, s = self._read(X, y, viewpoint, sample_weight)
-        count = len(distinct(as_values(labels, len(labels), "y", "label"), "y", "labels"))
-        fractions = labels.dtype.kind == "f" and np.mod(labels, 1).any()  # scikit-learn refuses these
-        if count > max(2, len(labels) / 2) and not fractions:
-            got = f"{count} different values in {len(labels)} rows"
-            do = "Pass classes, or compare numbers with a threshold, as in y > threshold"
-            raise InvalidInputError("'y' must hold classes, each in several rows", got, do)
-        try:
-            check_classification_targets(labels)
-        except ValueError as error:
-            must = "'y' must hold classes: words, or integers of at most 64 bits"
-            got = str(error).partition(".")[0]
-            raise InvalidInputError(must, got, "Code the classes as such") from None
-        with warnings.catch_warnings():
-            if on_scores or self.quantiles is not None:  # real viewpoints are centred, or cut into groups
-                warnings.simplefilter("ignore", UserWarning)
-            terms = viewpoints.resolve(viewpoint, X, len(labels), several=True, among=s > 0)
-        if self.quantiles is not None and not on_scores:
-            cut = {
-                name: quantile_codes(v, self.quantiles, s) if len(np.unique(v)) > 2 else v
-                for name, v in terms.items()
-            }
-            terms = viewpoints.resolve(cut, X, len(labels), several=True, among=s > 0)
-        self.groups_, places = terms.groups, np.flatnonzero(s > 0)
-        self.classes_ = np.unique(labels[places])
-        if len(self.classes_) < 2:
-            must = "'y' must hold at least two classes"
-            got = f"one class among the rows with positive weight: {self.classes_.tolist()[0]!r}"
-            raise InvalidInputError(must, got, "Add rows of another class")
-        codes = np.searchsorted(self.classes_, labels)
-        rows = TrainingRows(matrix, codes, terms, s, s, self._pairwise()).at(places)
+        rows, places = self._training_rows(X, y, viewpoint, sample_weight, centre=self._limits_scores)
         learned = rows_to_learn_from(rows, target)  # class weights and kernel width exclude the hold-out
         class_weight = self._class_weights(rows.codes[learned], rows.sample_weight[learned])
         rows = replace(rows, risk_weight=rows.sample_weight * class_weight[rows.codes])
@@ -372,7 +384,7 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         positives = [1] if len(self.classes_) == 2 else list(range(len(self.classes_)))
         found: list[Neutralized] = []
         pool, solutions = SolverPool(self.solver, self.verbose), list[Solution]()
-        if on_scores:
+        if self._limits_scores:
             solutions = [score_limits.of_classifier(self, learning, pool)]
         elif target is None:
             problem = None
@@ -385,6 +397,26 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
             if promise is not None:
                 self.promise_ = promise
         self._keep(learning, places[learned], solutions, found)
+
+    def _codes(self, y: Array, s: Floats) -> Array:
+        count = len(distinct(as_values(y, len(y), "y", "label"), "y", "labels"))
+        fractions = y.dtype.kind == "f" and np.mod(y, 1).any()  # scikit-learn refuses these
+        if count > max(2, len(y) / 2) and not fractions:
+            got = f"{count} different values in {len(y)} rows"
+            do = "Pass classes, or compare numbers with a threshold, as in y > threshold"
+            raise InvalidInputError("'y' must hold classes, each in several rows", got, do)
+        try:
+            check_classification_targets(y)
+        except ValueError as error:
+            must = "'y' must hold classes: words, or integers of at most 64 bits"
+            got = str(error).partition(".")[0]
+            raise InvalidInputError(must, got, "Code the classes as such") from None
+        self.classes_ = np.unique(y[s > 0])
+        if len(self.classes_) < 2:
+            must = "'y' must hold at least two classes"
+            got = f"one class among the rows with positive weight: {self.classes_.tolist()[0]!r}"
+            raise InvalidInputError(must, got, "Add rows of another class")
+        return np.searchsorted(self.classes_, y)
 
     def _fit_chunks(self, chunks: Any, target: Target | None) -> None:
         """Fit a linear binary classifier in a few passes over the chunks."""
@@ -415,19 +447,6 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         codes, weight = (sample.y > 0).astype(int), sample.sample_weight
         rows = TrainingRows(sample.X, codes, sample.viewpoints, weight, weight * class_weight[codes])
         self._keep(rows, np.zeros(0, dtype=int), [solution], found)
-
-    # --- the problem ------------------------------------------------------------------------------
-
-    def _problem(self, rows: TrainingRows, positive: int, like: Problem | None = None) -> Problem:
-        """Return the binary problem of the class with index `positive` against the rest.
-
-        If `like`, a problem on the same rows, is given, its matrix X or Gram matrix is reused.
-        """
-        y = np.where(rows.codes == positive, 1.0, -1.0)
-        objective = self._objective(self._neutrality_weights(rows, y))
-        if like is not None:
-            return with_terms(like, objective, y, rows.risk_weight)
-        return self._bind(objective, rows, y, viewpoints.Viewpoints(rows.viewpoints, self.groups_))
 
     def _class_weights(self, codes: Array, s: Array) -> Array:
         """Store the class weights, and return one weight per class, (number of classes,).
@@ -467,20 +486,16 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         found : list of Neutralized
             If a limit was given, the result of the search for each binary problem; otherwise empty.
         """
-        self._keep_solutions(rows, places, solutions)
-        weights: tuple[Any, ...] = (self.weights,)
+        weights = Target(self.limit, self.measure).metric.weights if found else (self.weights,)
+        self._keep_solutions(rows, places, solutions, weights)
         if found:
-            weights = Target(self.limit, self.measure).metric.weights
             self.eta_ = [one.eta for one in found] if len(found) > 1 else found[0].eta
             self.neutrality_ = max((one.value for one in found), key=abs)
             labels = self.classes_[-len(found) :]
             traces = [one.trace.assign(label=label) for label, one in zip(labels, found, strict=True)]
             self.trace_ = pd.concat(traces, ignore_index=True)
-        if score_limits.asked_of(self):
-            self.solutions_ = tuple(one.without_rows() for one in solutions)
-        else:
-            self._facts = [self._facts_of(solution, rows) if len(places) else {} for solution in solutions]
-            self.solutions_ = tuple(design.kept(one, weights * len(one.problem.etas)) for one in solutions)
+        known = len(places) and not self._limits_scores
+        self._facts = [self._facts_of(solution, rows) if known else {} for solution in solutions]
         self.collapse_ = self._collapse(rows, solutions, bool(len(places)))
 
     def _collapse(self, rows: TrainingRows, solutions: list[Solution], in_memory: bool) -> str | None:

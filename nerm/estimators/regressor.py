@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from nerm import viewpoint as viewpoints
 from nerm.certify.solution import Solution
 from nerm.defaults import DEFAULTS
 from nerm.errors import InvalidInputError, NoPromiseError, NotNeutralError
@@ -20,8 +18,8 @@ from nerm.estimators.limits import TIGHTENED, Promise
 from nerm.metrics import SCORE_METRICS
 from nerm.solvers.registry import SolverPool
 from nerm.splitting import HOLD_OUT, hold_out
-from nerm.typing import Array, Ints
-from nerm.validation import as_nonnegative, as_pandas, as_real, check_known
+from nerm.typing import Array, Floats, Ints
+from nerm.validation import as_nonnegative, as_real, check_known
 
 
 @dataclass(eq=False, repr=False)
@@ -58,7 +56,8 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
     measure : str
         "mean_difference", "correlation" or "ks_distance" (`nerm.metrics`).
     quantiles : int or sequence of float, optional
-        The quantile groups of a real-valued viewpoint, for a limit on "mean_difference" or "ks_distance".
+        Cut each real-valued viewpoint into groups at these quantiles, as in `nerm.NeutralSVC`; not used for
+        a limit on "correlation".
     confidence : float, optional
         The probability with which the measure is within the limit on *new* rows. It is proved on held-out
         rows: by Hoeffding's inequality for "mean_difference", with predictions clipped to the range of y, and
@@ -140,49 +139,41 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
             got = f"limit={self.limit!r}, measure={self.measure!r}, quantiles={self.quantiles!r}"
             raise InvalidInputError(must, got, "Limit one of these, or leave confidence out")
         self._forget()
-        X = as_pandas(X)
-        matrix, target, s = self._read(X, y, viewpoint, sample_weight)
-        target = as_real(target, len(target))
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # real viewpoints are centred below
-            terms = viewpoints.resolve(viewpoint, X, len(target), several=True, among=s > 0)
-        places = np.flatnonzero(s > 0)
-        rows = TrainingRows(matrix, target, terms, s, s, self._pairwise()).at(places)
-        views = {name: score_limits.centred(v, rows.sample_weight) for name, v in rows.viewpoints.items()}
-        rows = replace(rows, viewpoints=views)
+        rows, places = self._training_rows(X, y, viewpoint, sample_weight, centre=True)
         learned = np.arange(len(places))
         if self.limit is not None:
             rows.check_viewpoints()
         if self.confidence is not None:
-            learned = np.flatnonzero(~hold_out(score_limits.groups_of(self, rows), HOLD_OUT, 0))
+            groups = list(score_limits.groups_of(self, rows).values())
+            learned = np.flatnonzero(~hold_out(groups, HOLD_OUT, 0))
         learning = rows.at(learned)
-        total = float(learning.sample_weight.sum())
-        self._set_kernel(learning.X, learning.sample_weight, total)
+        self._set_kernel(learning.X, learning.sample_weight, float(learning.sample_weight.sum()))
         pool = SolverPool(self.solver, self.verbose)
         if self.limit is None:
-            objective = self._objective(self._neutrality_weights(learning, learning.codes))
-            views = viewpoints.Viewpoints(learning.viewpoints)
-            solution = design.solved(self._bind(objective, learning, learning.codes, views), self.tol, pool)
+            solution = design.solved(self._problem(learning), self.tol, pool)
         elif self.confidence is None:
-            solution = score_limits.within(self, learning, as_nonnegative(self.limit, "limit"), pool)
+            solution = score_limits.within(self, learning, pool)
         else:
-            solution = self._promised(rows, learned, as_nonnegative(self.limit, "limit"), pool)
-        self._keep_solutions(learning, places[learned], [solution])
-        self.solutions_ = (solution.without_rows(),)
+            solution = self._promised(rows, learned, pool)
+        self._keep_solutions(learning, places[learned], [solution], (self.weights,))
         return self
+
+    def _codes(self, y: Array, s: Floats) -> Array:
+        return as_real(y, len(y))
 
     def predict(self, X: Any) -> Array:
         """Return the predictions f(x) of the rows of X, (n,)."""
         scores = self._scores(X)[:, 0]
         return np.clip(scores, *self.range_) if hasattr(self, "range_") else scores
 
-    def _promised(self, rows: TrainingRows, learned: Ints, limit: float, pool: SolverPool) -> Solution:
+    def _promised(self, rows: TrainingRows, learned: Ints, pool: SolverPool) -> Solution:
         """Return the first solution whose measure on new rows is proved to be within the limit."""
         held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
         rows.check_equal_weights("a promise needs rows of equal weight")
         learning = rows.at(learned)
         ends = float(learning.codes.min()), float(learning.codes.max())
-        groups = score_limits.groups_of(self, held)
+        groups = score_limits.groups_of(self, held).values()
+        limit = as_nonnegative(self.limit, "limit")
         statements = len(TIGHTENED) * sum(int(codes.max()) + 1 for codes in groups)
         delta = (1 - float(self.confidence or 0.0)) / statements
         width = max(
@@ -193,7 +184,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         closest = np.inf
         for share in TIGHTENED:
             try:
-                solution = score_limits.within(self, learning, share * limit, pool)
+                solution = score_limits.within(self, learning, pool, share)
             except NotNeutralError:
                 break
             scores = np.clip(solution.decision_function(held.X), *ends)

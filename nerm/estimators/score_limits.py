@@ -19,7 +19,7 @@ from nerm.atoms.losses import Identity
 from nerm.certify.solution import Solution
 from nerm.errors import InvalidInputError, NotNeutralError
 from nerm.estimators.design import TrainingRows
-from nerm.metrics import SCORE_METRICS, quantile_codes
+from nerm.metrics import SCORE_METRICS
 from nerm.model.blocks import limit_values
 from nerm.model.expressions import Neutrality, Objective, Risk
 from nerm.model.problem import Problem
@@ -28,50 +28,37 @@ from nerm.typing import Floats, Ints
 from nerm.validation import as_nonnegative
 
 
-def asked_of(model: Any) -> bool:
-    """Return whether a model has a limit on a measure of scores; raise an error if it cannot have one."""
-    found = model.limit is not None and isinstance(model.measure, str) and model.measure in SCORE_METRICS
-    if found and (model.confidence is not None or isinstance(model.limit, Mapping)):
+def of_classifier(model: Any, rows: TrainingRows, pool: SolverPool) -> Solution:
+    """Return the certified optimum of a classifier of two classes within the limit on its scores."""
+    if model.confidence is not None or isinstance(model.limit, Mapping):
         must = f"a limit on {model.measure} must be one number without a promise, in a classifier"
         got = f"limit={model.limit!r}, confidence={model.confidence!r}"
         raise InvalidInputError(must, got, "Leave confidence out, or limit a measure of decisions")
-    return found
-
-
-def of_classifier(model: Any, rows: TrainingRows, pool: SolverPool) -> Solution:
-    """Return the certified optimum of a classifier of two classes within the limit on its scores."""
     if len(model.classes_) > 2 or not rows.viewpoints:
         must = f"a limit on {model.measure} needs two classes and a viewpoint"
         got = f"{len(model.classes_)} classes and {len(rows.viewpoints)} viewpoints"
         raise InvalidInputError(must, got, "Pass viewpoint=..., and one class against the rest")
-    views = {name: centred(v, rows.sample_weight) for name, v in rows.viewpoints.items()}
-    binary = replace(rows, codes=np.where(rows.codes == 1, 1.0, -1.0), viewpoints=views)
-    return within(model, binary, as_nonnegative(model.limit, "limit"), pool)
+    return within(model, replace(rows, codes=2.0 * rows.codes - 1.0), pool)
 
 
-def groups_of(model: Any, rows: TrainingRows) -> list[Ints]:
-    """Return the group of each row, one array per viewpoint."""
+def groups_of(model: Any, rows: TrainingRows) -> dict[str, Ints]:
+    """Return the group of each row, (n,), for each viewpoint by its name."""
     by_name: dict[str, list[Floats]] = {}
-    for name, v in rows.viewpoints.items():
-        by_name.setdefault(name.partition("=")[0], []).append(v)
-    found = []
+    for term, v in rows.viewpoints.items():
+        by_name.setdefault(term.partition("=")[0], []).append(v)
     for name, terms in by_name.items():
-        if len(terms) > 1:
-            found.append(np.argmax(np.stack(terms), axis=0))
-        elif len(np.unique(terms[0])) <= 2 and model.quantiles is None:
-            found.append((terms[0] > 0).astype(int))
-        elif model.quantiles is not None:
-            found.append(quantile_codes(terms[0], model.quantiles, rows.sample_weight))
-        else:
+        if len(terms) == 1 and len(np.unique(terms[0])) > 2:
             must = f"a limit on {model.measure} of the real-valued viewpoint {name!r} needs groups"
             raise InvalidInputError(must, "none", "Pass quantiles=4, or use measure='correlation'")
-    return found
+        if len(terms) == 1:  # two groups; the term is +1 in the second
+            terms.insert(0, -terms[0])
+    return {name: np.argmax(terms, axis=0) for name, terms in by_name.items()}
 
 
 def measured(model: Any, rows: TrainingRows, scores: Floats) -> float:
     """Return the measure of scores with its sign, of the viewpoint where it is largest in size."""
-    views: Any = rows.viewpoints.values() if model.measure == "correlation" else groups_of(model, rows)
-    values = [SCORE_METRICS[model.measure](scores, v, rows.sample_weight) for v in views]
+    views: Any = rows.viewpoints if model.measure == "correlation" else groups_of(model, rows)
+    values = [SCORE_METRICS[model.measure](scores, v, rows.sample_weight) for v in views.values()]
     return float(max(values, key=abs))
 
 
@@ -82,14 +69,12 @@ def limited(model: Any, rows: TrainingRows, bound: float) -> Problem:
         views = {name: v - np.average(v, weights=s) for name, v in rows.viewpoints.items()}
         weights = dict.fromkeys(views, s)
     else:
-        named = dict.fromkeys(name.partition("=")[0] for name in rows.viewpoints)
-        for view, codes in zip(named, groups_of(model, rows), strict=True):
-            words = [name.partition("=")[2] for name in rows.viewpoints if name.startswith(f"{view}=")]
-            for one, other in combinations(range(int(codes.max()) + 1), 2):
-                low, high = (words[code] if words else code + 1 for code in (one, other))
-                name = view if codes.max() == 1 else f"{view}[{high}, {low}]"
+        for view, codes in groups_of(model, rows).items():
+            names = [term.partition("=")[2] for term in rows.viewpoints if term.startswith(f"{view}=")]
+            sizes = np.bincount(codes, s)
+            for one, other in combinations(range(len(sizes)), 2):
+                name = f"{view}[{names[other]}, {names[one]}]" if names else view
                 views[name] = np.where(codes == other, 1.0, np.where(codes == one, -1.0, 0.0))
-                sizes = np.bincount(codes, s)
                 weights[name] = np.where(views[name] != 0, s * s.sum() / sizes[codes], 0.0)
     loss, regularizer, _, lam = model._atoms()
     objective = Risk(loss) + lam / model._scale * regularizer
@@ -98,9 +83,9 @@ def limited(model: Any, rows: TrainingRows, bound: float) -> Problem:
     return model._bind(objective, rows, rows.codes, viewpoints.Viewpoints(views))
 
 
-def within(model: Any, rows: TrainingRows, limit: float, pool: SolverPool) -> Solution:
-    """Return the certified optimum within a limit on the measure of the training rows."""
-    trace = list[dict[str, Any]]()
+def within(model: Any, rows: TrainingRows, pool: SolverPool, share: float = 1.0) -> Solution:
+    """Return the certified optimum within a share of the limit on the measure of the training rows."""
+    limit, trace = share * as_nonnegative(model.limit, "limit"), list[dict[str, Any]]()
 
     def solved(bound: float) -> tuple[Solution, float]:
         solution = pool.solve(limited(model, rows, bound), model.tol)
@@ -145,8 +130,3 @@ def _searched(
         else:
             high = middle
     return best, value
-
-
-def centred(v: Floats, s: Floats) -> Floats:
-    """Return a real-valued viewpoint minus its weighted mean; two groups stay -1 and +1."""
-    return v if len(np.unique(v)) <= 2 else v - np.average(v, weights=s)
