@@ -219,7 +219,10 @@ class Degenerate(NermError, ArithmeticError):  # noqa: N818
 
 
 class NearlyConstantWarning(UserWarning):
-    """Warns that a fitted model is nearly constant, or that its positive rate in a group collapsed.
+    """Warns that a fitted model is nearly constant, or that the positive rate of a group collapsed.
+
+    The positive rate of a group collapsed if the model predicts less than half as many positives there as the
+    plain model (without neutrality term) does; `nerm.neutralize.target` has the exact rule.
 
     >>> import warnings, nerm
     >>> X, y = [[0.0]] * 30, [0] * 20 + [1] * 10  # nothing to learn from

@@ -280,11 +280,11 @@ def held_out_scores(estimator: Any, X: Any, y: Any, cv: Any) -> tuple[Ints, Floa
 
 
 def check_unseen(model: Any, X: Any, y: Any, scores: Floats) -> None:
-    """Raise an error if a fitted classifier with these scores of the rows of X seems fitted on these rows.
+    """Raise an error if a classifier was probably fitted on the rows of X.
 
-    The rows are halved, and two clones score the half that they were not fitted on. The error is raised if
-    the error rate of the classifier is smaller than that of the clones by more than 0.02 and by more than
-    four standard errors of the paired difference. Then it was fitted on some of these rows, or on many more
+    Two clones are refitted, each on one half of the rows, and score the other half. The classifier was
+    probably fitted on these rows if its error rate is smaller than that of the clones by more than 0.02 and
+    by more than four standard errors of the paired difference. `scores` are the classifier's scores of the
     rows.
     """
     both = scores, cross_fitted(model, X, y, 2)

@@ -617,9 +617,10 @@ class Thresholds:
 def thresholds(
     scores: Floats, y: Floats, groups: Sequence[Ints], metric: Metric, weight: Floats, views: Any = ()
 ) -> Thresholds:
-    """Return all thresholds of the scores by one sorted sweep, in O(n log n) time.
+    """Return the thresholds of the scores, with the measure and the accuracy at each.
 
-    Scores that differ by rounding only count as equal, because no threshold separates them reliably.
+    One sweep over the sorted scores computes all of them, in O(n log n) time. Scores that differ by rounding
+    only count as equal, because no threshold separates them reliably.
 
     Parameters
     ----------
@@ -631,8 +632,7 @@ def thresholds(
         The measure. If it is no function of the positive rates by label and group, it is computed at 0 and
         at `SOME_THRESHOLDS` of the thresholds, and the others are left out.
     views : sequence of (n,) arrays
-        The viewpoints as numbers, for a measure of this kind.
-
+        The viewpoints as numbers, used only by measures of a numeric viewpoint.
     """
     order = np.argsort(-scores, kind="stable")
     ranked = scores[order]

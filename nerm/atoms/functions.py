@@ -60,7 +60,7 @@ class Quadratic(NamedTuple):
 
     @property
     def star(self) -> Quadratic:
-        """The conjugate at the slopes of this piece: u m - phi(m) with the m whose slope is u."""
+        """The conjugate: phi*(u) = u m - phi(m), at the m where phi has the slope u."""
         gain = 0.25 / self.curve if self.curve else 0.0
         return Quadratic(gain, self.centre, self.centre * self.slope - self.level, self.slope)
 
@@ -480,12 +480,15 @@ class Function:
 
     @cached_property
     def hinges(self) -> list[tuple[float, float, float, float]]:
-        """The hinge-like functions (a, q, low, high) in this function (`nerm.atoms.losses.HingePiece`).
+        """The hinge-like pieces of the function: one per jump or linear segment of its slope.
 
-        The slope rises from that at -inf to that at +inf in segments: a jump at a breakpoint, or a quadratic
-        piece. Each segment is one hinge-like function. A piecewise quadratic function is their sum, up to a
-        constant; of any other function only the jumps are taken. The range of u contains 0 if possible:
-        segments below the slope 0 have u in [-height, 0], those above have [0, height].
+        Each piece is a function (a, q, low, high) of `nerm.atoms.losses.HingePiece`: max over u in [low,
+        high] of u (m - a) - (q/2) u^2. A jump of the slope gives q = 0, and a quadratic piece gives q = 1 /
+        curvature. The length high - low is the rise of the slope. A piecewise quadratic function is the sum
+        of its pieces, up to a constant; of any other function only the jumps are taken.
+
+        [low, high] contains 0 if possible: it is [-rise, 0] for a segment of negative slopes, and [0, rise]
+        for one of positive slopes.
         """
         low, high = self.end_slopes
         origin = float(np.clip(0.0, low, high)) if self.is_quadratic else 0.0

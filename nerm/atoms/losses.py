@@ -127,9 +127,9 @@ class ModifiedHuber(MarginFunction):
 class Pinball(MarginFunction):
     """phi(m) = max(1 - m, tau (m - 1)); phi*(u) = u on [-1, tau].
 
-    tau = 0 is the hinge and tau = 1 the absolute loss `|1 - m|`. For tau > 0, rows with a margin above 1 have
-    a positive loss too, so the margin of the classifier is a quantile of the rows' margins and not the
-    smallest.
+    tau = 0 is the hinge and tau = 1 the absolute loss `|1 - m|`. Here m = y f is the margin of a row. For tau
+    > 0, rows with m > 1 have a positive loss too. So the separating distance `1 / ||w||` is determined by a
+    quantile of the rows' distances, not by the smallest distance.
 
     Parameters
     ----------

@@ -197,7 +197,7 @@ class NeutralLikelihood:
             self.A, self.offset = np.diff(averages, axis=0), np.zeros(1)
 
     def objective(self, w: Floats) -> float:
-        """Return F(w)."""
+        """Return the objective F(w) of the class docstring."""
         scores = self.X @ w
         losses = np.logaddexp(0.0, np.where(self.y > 0, -scores, scores))
         return float(losses.mean() + 0.5 * (self.ridge @ w**2))

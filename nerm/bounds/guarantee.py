@@ -223,10 +223,10 @@ class _Setting(NamedTuple):
     def class_from_data(self, G: float) -> dict[str, Any]:
         """Return complexity, margin bound and delta of a class with radii from the data.
 
-        The radii B and beta are points of a grid that is fixed in advance, at least as large as ||w|| and
-        `|b|` of the solution (`radius_from_data`). A union bound over the grid divides `self.delta` among its
-        points, and the returned delta is the share of this point. `G` bounds `|v|`; with G = 1 the class is F
-        itself, as for the risk.
+        The hypothesis class is {||w|| <= B, `|b|` <= beta}. B and beta are `||w||` and `|b|` of the solution,
+        rounded up to a grid that is fixed in advance (`radius_from_data`). A union bound divides `self.delta`
+        equally among the grid points; the returned delta is the share of one point. `G` bounds `|v|`; with G
+        = 1 the class is F itself, as for the risk.
         """
         B, share = complexity.radius_from_data(self.facts.coef_norm, self.delta)
         beta = 0.0

@@ -206,11 +206,12 @@ class Conditions:
         return cls(X @ directions, abs(X) @ np.abs(directions), problem.intercept)
 
     def settle(self, problem: Problem, multipliers: Multipliers, target: Floats) -> Bools:
-        """Shift multipliers in place, inside their domains, until the conditions hold.
+        """Change multipliers in place until sum_i c_i F_i = target (and sum_i c_i = 0).
 
-        Each step solves a weighted least squares problem in which multipliers near an end of their domain
-        move less. At first only multipliers away from both ends of their domain move, which changes the bound
-        to second order only. Then all multipliers may move.
+        They stay in their domains. F_i are the numbers of row i in the class docstring. At first only
+        multipliers in the interior of their domain change, which changes the dual bound to second order only.
+        Then all multipliers may change. Each step solves a weighted least squares problem in which
+        multipliers near an end of their domain change less.
 
         Parameters
         ----------

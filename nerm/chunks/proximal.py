@@ -93,7 +93,10 @@ def sums_of(X: Matrix, c: Floats) -> Floats:
 
 
 def sums_at(raw: ChunkRows, terms: Terms, at: Floats) -> Sums:
-    """Return the sums of a raw chunk at a hypothesis, which `evaluated` lists."""
+    """Return the sums over a chunk at a hypothesis: row count, block values, decisions.
+
+    `evaluated` defines them.
+    """
     return evaluated(raw, terms, at)[-1]
 
 

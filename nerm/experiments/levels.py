@@ -1,7 +1,7 @@
-"""Figure 2 of the paper, with methods compared at equal levels of neutrality measured on training rows.
+"""Figure 2 of the paper, with methods compared at equal limits on a measure of neutrality.
 
-`levels` brings each of `LEVEL_METHODS` to given limits on a measure. For each limit a method returns several
-candidate fits, and `Brought` chooses the best one.
+`levels` fits each of `LEVEL_METHODS` at each limit. For each limit a method returns several candidate fits,
+and `Selection` chooses the best one on the training rows.
 """
 
 import time

@@ -156,7 +156,7 @@ class Polyhedron:
     matrix, bound : (m, d) and (m,) arrays
         A and b.
     equal : (m,) array of bool
-        Rows that must hold with equality; their multipliers may have any sign.
+        The constraints that must hold with equality; their multipliers may have any sign.
 
     """
 
@@ -175,7 +175,10 @@ class Polyhedron:
         return np.where(self.equal, z, np.maximum(z, 0.0))
 
     def violation(self, w: Floats) -> float:
-        """Return the largest violation of a row, divided by the row's norm; rounding errors count as 0."""
+        """Return the largest violation of a constraint at w.
+
+        It is divided by the norm of its row of A; rounding errors count as 0.
+        """
         excess = self.matrix @ w - self.bound
         excess = np.where(self.equal, np.abs(excess), np.maximum(excess, 0.0))
         rounding = ROUNDING * (self.size * np.linalg.norm(w) + np.abs(self.bound))
@@ -208,7 +211,7 @@ class Polyhedron:
 
     @cached_property
     def _bounds(self) -> tuple[Ints, Ints, Floats]:
-        """The indices of the rows with one nonzero entry, the column of that entry, and its value."""
+        """The constraints on one coefficient: their indices, columns and factors."""
         rows = np.flatnonzero(np.count_nonzero(self.matrix, axis=1) == 1)
         columns = np.argmax(self.matrix[rows] != 0, axis=1)
         return rows, columns, self.matrix[rows, columns]
@@ -221,7 +224,10 @@ class Polyhedron:
         return np.clip(w, low, high)
 
     def _tight(self, w: Floats) -> Bools:
-        """Return a mask, (m,), of the rows that hold with equality at w, up to a relative 1e-6."""
+        """Return a mask, (m,), of the constraints that are tight at w.
+
+        A constraint is tight if it holds with equality, up to a relative 1e-6.
+        """
         near = 1e-6 * (np.abs(self.matrix) @ np.abs(w) + np.abs(self.bound) + 1e-300)
         return self.equal | (self.bound - self.matrix @ w <= near)
 
@@ -238,9 +244,10 @@ class Polyhedron:
         return low, high
 
     def multipliers(self, w: Floats, rest: Floats) -> Floats:
-        """Return multipliers z, (m,), for which ||A'z - rest|| is smallest.
+        """Return multipliers z, (m,), for which `||A'z - rest||` is smallest.
 
-        z is 0 on rows that are not tight at w and nonnegative on tight inequalities.
+        There is one z_j per constraint. z_j = 0 for constraints that are not tight at w, and z_j >= 0 for
+        tight inequalities. `rest`, (d,), is the target gradient, which A'z should equal.
         """
         tight, z = self._tight(w), np.zeros(len(self.bound))
         if tight.any():

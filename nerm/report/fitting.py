@@ -156,7 +156,7 @@ class FittedModel:
     classifier: Any
 
     def scores(self, X: Matrix) -> Floats:
-        """Return the score of each row of X, or its prediction of a regression, (n,)."""
+        """Return the score f(x) of each row of X, (n,); for a regression, the prediction."""
         return scores_of(self.classifier, X)
 
     @property

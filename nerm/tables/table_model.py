@@ -59,7 +59,10 @@ class TableModel:
     facts: Mapping[str, Any] = field(default_factory=dict)
 
     def decision_function(self, X: Any) -> Floats:
-        """Return the score f(x) of each row of a DataFrame, (n,); a warning counts guessed values."""
+        """Return the score f(x) of each row of a DataFrame, (n,).
+
+        A warning counts the imputed values.
+        """
         scores, guessed = self.scores(X if isinstance(X, TextTable) else table_of(X))
         if notes := self.recipe.said(guessed):
             warnings.warn("; ".join(notes), UserWarning, stacklevel=2)
@@ -85,7 +88,7 @@ class TableModel:
         return np.asarray(self.estimator.predict_proba(self.recipe.transform(table_of(X))[0]))
 
     def scores(self, table: TextTable) -> tuple[Floats, Guesses]:
-        """Return the score f(x) of each row, (n,), and the numbers of guessed values."""
+        """Return the score f(x) of each row, (n,), and how many values were imputed per column."""
         matrix, guessed = self.recipe.transform(table)
         step = 1 + PART_CELLS // max(1, len(getattr(self.estimator, "support_", ())))
         parts = [scores_of(self.estimator, matrix[i : i + step]) for i in range(0, len(table), step)]

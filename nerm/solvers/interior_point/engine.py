@@ -95,8 +95,8 @@ class Engine(Session):
     ) -> Answer:
         """Solve one problem to this relative gap.
 
-        Its `details` have the primal value P and the dual value D, both divided by n, and the number of
-        products X w.
+        The details of the returned `Answer` are the primal value P and the dual value D, both divided by n,
+        and the number of products X w.
         """
         check_options("interior-point", options, ("max_iterations",))
         most = int(as_positive(options.get("max_iterations", self.tuning.max_iterations), "max_iterations"))

@@ -484,10 +484,11 @@ def cores() -> int:
 
 
 class _Blas:
-    """Limits the BLAS libraries to one thread.
+    """A switch that limits the BLAS libraries to one thread.
 
-    Depending on the build, the number of threads belongs to the calling thread or to the process. So every
-    caller sets and restores it, and the last caller restores the number that the first one found.
+    Some builds of BLAS store the number of threads per calling thread, others per process. So every caller
+    sets it to 1 and restores it. If several callers overlap, the last one restores the number that the first
+    one found.
     """
 
     def __init__(self) -> None:

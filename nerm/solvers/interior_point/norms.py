@@ -1,6 +1,7 @@
 """Norms of groups of coefficients, or of linear functions z = A w of them, as maxima over dual variables u.
 
-A group g of entries of z with weight omega has one dual variable per entry. Without a linear map z = w:
+In this module omega is the weight of a group (Omega, elsewhere, is the regularizer). A group g of entries of
+z has one dual variable per entry. Without a linear map z = w:
 
     omega ||w_g||_2   =  max over ||u||_2 <= 1  of  omega u'w_g
     omega max_j |w_j| =  max over ||u||_1 <= 1  of  omega u'w_g
@@ -315,15 +316,18 @@ class NormDuals:
 
     @property
     def gradient(self) -> Floats:
-        """The gradient of the norms, (d,): the sum of omega u over all groups.
+        """The gradient of the norms, (d,): the sum over all groups of group weight x u.
 
-        omega is the weight of a group and u are its dual variables.
+        u are the dual variables of the group. The group weight is called omega in this module.
         """
         return self._spread([each.u for each in self._kinds])
 
     @property
     def next_gradient(self) -> Floats:
-        """The gradient of the norms after a full step, (d,): the sum of omega (u + du) over all groups."""
+        """The gradient of the norms after a full step, (d,).
+
+        It is the sum over all groups of group weight x (u + du).
+        """
         return self._spread([each.u + each.du for each in self._kinds])
 
     @property
@@ -351,7 +355,10 @@ class NormDuals:
                 gram[:d, :d] += (matrix.T @ inner @ matrix).toarray()
 
     def right_hand_side(self, w: Floats, target: float = 0.0, limit: float = 0.0) -> Floats:
-        """Return the sum of A' omega k over all groups, (d,); see `GroupNorms` for `target` and `limit`."""
+        """Return the part of the norms in the right-hand side, sum A' omega k, (d,).
+
+        The sum is over all groups, and k is the vector of du = K dw + k (`GroupNorms.right_hand_side`).
+        """
         return self._spread([each.right_hand_side(each.norms.of(w), target, limit) for each in self._kinds])
 
     def follow(self, dw: Floats) -> None:

@@ -202,12 +202,18 @@ class KernelRows:
         return np.asarray(h[self.shape[0] : -1] + h[-1])
 
     def inner(self, one: Floats, other: Floats) -> float:
-        """Return c'K d for the hypotheses (c, K c, b) and (d, K d, e)."""
+        """Return c'K d, the inner product without the intercepts.
+
+        The hypotheses are stored as (c, K c, b) and (d, K d, e).
+        """
         n = self.shape[0]
         return float(one[:n] @ other[n:-1])
 
     def dot(self, one: Floats, other: Floats) -> float:
-        """Return c'K d + b e for the hypotheses (c, K c, b) and (d, K d, e)."""
+        """Return the inner product c'K d + b e of two hypotheses.
+
+        They are stored as (c, K c, b) and (d, K d, e): coefficients, product with K, intercept.
+        """
         return self.inner(one, other) + float(one[-1] * other[-1])
 
     def squared_norm(self, h: Floats) -> float:

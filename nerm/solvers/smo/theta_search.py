@@ -1,10 +1,10 @@
 """The search over theta around the SMO's pair steps.
 
 D(theta), the maximum of the dual at fixed theta, is concave with derivative eta (C+ - C-). The search
-brackets its maximum and shrinks the bracket by interpolation. The dual variable a_i of row i is called its
-level (`nerm.solvers.smo.fixed_theta`). Between two solved thetas the levels a and the scores are interpolated
-too. The optimal a(theta) is piecewise linear (a parametric quadratic program), so this warm start is exact as
-long as the active set does not change. It needs no kernel evaluation.
+brackets its maximum and shrinks the bracket by interpolation. The levels a are the weighted dual variables of
+the rows, one a_i per row (`nerm.solvers.smo.fixed_theta`). Between two solved thetas the levels a and the
+scores are interpolated too. The optimal a(theta) is piecewise linear (a parametric quadratic program), so
+this warm start is exact as long as the active set does not change. It needs no kernel evaluation.
 
 Pair steps at fixed theta stop when the duality gap e of the problem at this theta is small; the rest of the
 gap depends on theta. At such a point, with dual value d, every theta' has
@@ -31,7 +31,7 @@ TIME_IS_UP = "stopped: time is up"
 
 
 class _End(NamedTuple):
-    """One end of the bracket: its state and its doubt (see the module docstring)."""
+    """One end of the bracket: its state, and its doubt `e / |slope|` (see the module docstring)."""
 
     state: FixedTheta
     doubt: float
@@ -45,7 +45,7 @@ class ThetaSearch:
     problem, gram
         The problem, and the Gram matrix K, (n, n).
     tol
-        The relative duality gap to reach.
+        The target of the relative duality gap.
     max_iter
         The largest number of pair steps.
     deadline
@@ -73,7 +73,7 @@ class ThetaSearch:
     def run(self, theta: float, rows: Floats) -> tuple[FixedTheta, str]:
         """Search from this theta and these multipliers, one row per block.
 
-        Return the best state and a sentence about it.
+        Return the best state, and a sentence that says why the search stopped.
         """
         state = self._moved(theta, rows)
         bracket = Bracket()  # the dual increases at the low end and decreases at the high end
@@ -109,10 +109,11 @@ class ThetaSearch:
                 state = self._moved(end, state.multipliers().rows, state.theta)
 
     def _solve(self, state: FixedTheta) -> Standing:
-        """Take pair steps until the inner gap is small relative to the gap or the tolerance.
+        """Take pair steps at the theta of `state` until its inner gap is small.
 
-        The inner gap is that of the problem at fixed theta (`Standing`). Stop also if the whole gap is within
-        the tolerance, no step is possible, or the time is up.
+        The inner gap is the duality gap of the problem at fixed theta (`Standing`). It is small if it is at
+        most `share` times the whole gap, or below the tolerance. The steps also stop if the whole gap is
+        within the tolerance, if no step is possible, or if the time is up.
         """
         while True:
             standing = state.standing()
@@ -127,9 +128,9 @@ class ThetaSearch:
                 return state.standing()
 
     def _moved(self, theta: float, rows: Floats, back: float = 0.5) -> FixedTheta:
-        """Return the state at `theta` with the levels of these multipliers, or nearby.
+        """Return the state at `theta`, started at these multipliers.
 
-        If no levels have sum 0 there, go half of the way back, to a theta where some have.
+        While no weighted dual variables at theta have sum 0, theta is replaced by (theta + back) / 2.
         """
         segments = Segments(self.problem, theta)
         if not segments.can_balance and theta != back:
