@@ -149,7 +149,7 @@ class NotNeutralError(InvalidInputError, RuntimeError):
     ...     problem.neutralize(0.01, surrogate=nerm.Hinge())
     ... except nerm.NotNeutralError as error:
     ...     print(error)
-    No non-constant model reaches |calders_verwer_score| <= 0.01. The closest, with Hinge() at ...
+    No non-constant model satisfies |calders_verwer_score| <= 0.01. The closest, with Hinge() at ...
     """
 
     best: Any = None

@@ -457,10 +457,10 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         if cost <= 3 * error or right(seen_scores[rows].ravel()) - right(scores.ravel()) <= cost < np.inf:
             self.head_, self.threshold_ = head, cut
             return
-        said = f"the head meets its limit of {plain.limit:g} on {metric.name} with held-out scores"
+        met = f"the head meets its limit of {plain.limit:g} on {metric.name} with held-out scores"
         own = f"with the base model's own scores of its training rows it is {excess:.3g}"
         do = "Use a base model that overfits less, or set a smaller limit to leave a margin"
-        warnings.warn(f"{said}, but {own}. {do}.", stacklevel=3)
+        warnings.warn(f"{met}, but {own}. {do}.", stacklevel=3)
 
     def _columns(self, X: Any) -> Any:
         """Return the transformer of the columns c(x), not fitted."""

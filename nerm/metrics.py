@@ -512,7 +512,9 @@ def _in_groups(
     else:
         codes = quantile_codes(as_numbers(viewpoint, len(f)), quantiles, w)
     if codes[w > 0].max(initial=0) < 1:
-        raise UndefinedMeasureError("the rows must be of two groups or more", "one group", "Add other rows")
+        raise UndefinedMeasureError(
+            "the rows must be of two groups or more", "one group", "Add rows of a second group"
+        )
     return f[w > 0], codes[w > 0], w[w > 0]
 
 
@@ -706,9 +708,11 @@ def _part_of_counts(weights: str, yes: Floats, total: Floats) -> Floats:
     label = {"balanced": slice(None), "equal_opportunity": slice(1, 2), "predictive_equality": slice(1)}
     size = total[:, label[weights]].sum(axis=1)
     if len(size) < 2 or (size == 0).any():
-        must = f"two groups must have rows for the weights {weights!r}"
-        do = "Add rows of the other group, or use another measure"
-        raise UndefinedMeasureError(must, f"{np.count_nonzero(size)} group", do)
+        kind = {"balanced": "", "equal_opportunity": " with y = +1", "predictive_equality": " with y = -1"}
+        must = f"each of two groups or more must have rows{kind[weights]} for the weights {weights!r}"
+        do = "Add such rows of the other groups, or use another measure"
+        got = f"them in {np.count_nonzero(size)} of {max(2, len(size))} groups"
+        raise UndefinedMeasureError(must, got, do)
     rate = yes[:, :, label[weights]].sum(axis=2) / size
     return np.asarray(rate[:, 1] - rate[:, 0] if rate.shape[1] == 2 else np.ptp(rate, axis=1))
 

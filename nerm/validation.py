@@ -180,7 +180,7 @@ def distinct(values: Array, name: str, what: str = "values") -> Array:
         found = np.unique(values)
     except TypeError:
         must, got = f"{name!r} must hold {what} of one type", f"mixed types, first {values[0]!r}"
-        raise InvalidInputError(must, got, f"Convert the {what}, or drop missing ones") from None
+        raise InvalidInputError(must, got, f"Use only str or only numbers, and drop missing {what}") from None
     spelled: dict[str, str] = {}
     for word in (str(value) for value in found if isinstance(value, str)):
         other = spelled.setdefault(" ".join(word.casefold().split()), word)

@@ -42,8 +42,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         desired outcome minus 1/2. ``predict`` returns the more probable outcome, and can be less neutral than
         the random predictions.
     level : str
-        How the method reaches a target level of neutrality: ``"asked"`` if the level is a parameter,
-        ``"grid"`` if a grid of weights must be searched, ``"none"`` if the method cannot reach a given level.
+        How the method meets a limit on measured neutrality: ``"asked"`` if the limit is a parameter,
+        ``"grid"`` if a grid of weights must be searched, ``"none"`` if the method cannot meet a given limit.
     """
 
     sees_group: ClassVar[bool] = False
@@ -130,8 +130,8 @@ class GroupClassifier(ClassifierMixin, BaseEstimator, ABC):
         """Store whether the fit converged; if not, warn with the text `residual` and the advice `do`."""
         self.converged_ = bool(converged)
         if not converged:
-            said = f"{type(self).__name__} did not converge: {residual}. {do}."
-            warnings.warn(said, ConvergenceWarning, stacklevel=3)
+            text = f"{type(self).__name__} did not converge: {residual}. {do}."
+            warnings.warn(text, ConvergenceWarning, stacklevel=3)
 
 
 def base_classifier(estimator: Any) -> Any:

@@ -383,7 +383,7 @@ def best_certificate(
     multipliers : Multipliers or None
         Multipliers of a solver. If None, multipliers are computed from the scores.
     tol : float, optional
-        The target of the relative gap. If the given multipliers do not reach it, multipliers are also
+        The target of the relative gap. If the gap of the given multipliers is larger, multipliers are also
         computed from the scores. Without `tol` only the given ones are used.
 
     Returns

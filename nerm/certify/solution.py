@@ -76,14 +76,14 @@ class Answer(Run):
 
     >>> import numpy as np, nerm
     >>> from nerm.solvers import Answer, OwnSolver
-    >>> class Liar(OwnSolver):
-    ...     name = "liar"
+    >>> class WrongClaim(OwnSolver):
+    ...     name = "wrong-claim"
     ...     def requirements(self): return "anything"
     ...     def why_unsupported(self, problem): return None
     ...     def answer(self, problem, accuracy, options):
     ...         return Answer(np.zeros(problem.hypothesis.size), 0.0, claim="optimal")
     >>> problem = (nerm.Risk(nerm.Hinge()) + 0.1 * nerm.SquaredL2()).on([[0.0], [1.0]], [-1, 1])
-    >>> solution = problem.solve(Liar())
+    >>> solution = problem.solve(WrongClaim())
     >>> solution.stats.claim, str(solution.status)
     ('optimal', 'inaccurate')
     """

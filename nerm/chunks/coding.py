@@ -60,7 +60,9 @@ def _values(given: Any, n: int, name: str) -> Array:
         types = set(map(type, values.tolist()))
         if len({issubclass(one, Number | np.bool_) for one in types}) > 1:
             got = f"mixed types, first {values[0]!r}"
-            raise InvalidInputError(f"{name!r} must hold values of one type", got, "Convert them")
+            raise InvalidInputError(
+                f"{name!r} must hold values of one type", got, "Use only str or only numbers"
+            )
         values = np.array(values.tolist())
     return values
 

@@ -306,7 +306,7 @@ def _aligned(values: Any, sizes: tuple[float, ...], name: str) -> list[Any]:
             raise InvalidInputError(must, f"shape {values.shape}", "Pass dask arrays of the same rows")
         return list(values.rechunk((sizes,)).to_delayed())
     if getattr(values, "npartitions", None) != len(sizes):
-        must = f"{name!r} must be cut as X is, into {len(sizes)} partitions"
+        must = f"{name!r} must have the same partitions as X ({len(sizes)})"
         got = f"{values.npartitions} partitions" if hasattr(values, "npartitions") else type(values).__name__
-        raise InvalidInputError(must, got, "Take both from one dask DataFrame, or compute their chunk sizes")
+        raise InvalidInputError(must, got, "Take both from one dask DataFrame, or call compute_chunk_sizes()")
     return list(values.to_delayed())

@@ -290,7 +290,7 @@ def measured(point: nerm.report.Point, rows: str) -> tuple[dict[str, Any], list[
         words += f" (one decision for all: {point.of_one_decision:.4f})" if name == "accuracy" else ""
         value = point.undefined.get(name) or display.text(point.measures[name], digits=4)
         lines.append([words, value, _interval(display, point.intervals.get(name))])
-    title = f"{task.asked} by {task.viewpoint.column}: {rows}; {_compared(task)}"
+    title = f"{task.outcome} by {task.viewpoint.column}: {rows}; {_compared(task)}"
     tables = [make_table(title, ["measure", "value", "95 % interval"], lines)]
     lines = []
     for g in point.groups:
@@ -377,7 +377,7 @@ def _front_table(study: nerm.report.Study) -> Any:
         cells.insert(at, _interval(display, p.intervals.get(display.difference), 2))
         rows.append([f"{mark:1} {p.label}", *cells, p.certified.replace("stationary", "local")])
     heads.insert(at, "95 % interval")
-    title = f"{study.task.asked}, neutral to {study.task.viewpoint.column}"
+    title = f"{study.task.outcome}, neutral to {study.task.viewpoint.column}"
     return make_table(title, ["  model", *heads, "gap"], rows)
 
 

@@ -171,7 +171,7 @@ def _features_compared(study: nerm.report.Study, progress: Callable[[str], None]
         try:
             found = nerm.report.study.run_study(study.task, given, [level], needed=level)
         except NotNeutralError:
-            yield f"--features {features}: {level.label} is not reached"
+            yield f"--features {features}: {level.label} is not met"
             continue
         now = found.points[found.chosen].measures
         quality = f"accuracy {now['accuracy']:.4f}, AUC {now['auc']:.4f}"
@@ -289,7 +289,7 @@ def _fit_json(study: nerm.report.Study) -> dict[str, Any]:
 
 
 def _said(study: nerm.report.Study, model: Any, promise: Any) -> str:
-    """Return a sentence with the target limit and the value that the model reached."""
+    """Return a sentence with the target limit and the measured value of the model."""
     aim, value, limit = study.settings.aim, model.classifier.neutrality_, model.level.limit
     beyond = abs(value - aim.best) > aim.allowance(limit) + 1e-9 * (1 + limit)
     name = model.surrogate and nerm.estimators.design.atom_name(model.surrogate)

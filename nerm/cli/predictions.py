@@ -62,7 +62,7 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
             count += len(table)
             positive += int((scores > 0).sum())
             guessed.update(more)
-    notes += fitted.recipe.said(guessed)
+    notes += fitted.recipe.imputation_notes(guessed)
     console.notes(notes)
     if console.as_json or out is not None:
         share, column = positive / count, fitted.target.column

@@ -384,7 +384,7 @@ def load(
     for option, value in {"n": n, "random_state": random_state, "path": path}.items():
         if value is not None and name not in OWNERS[option]:
             must = f"{option!r} must be given for {' and '.join(map(repr, OWNERS[option]))} only"
-            raise InvalidInputError(must, f"it with {name!r}", f"Leave {option!r} out")
+            raise InvalidInputError(must, f"it for {name!r}", f"Remove {option!r}")
     if name == "news" and coding != "raw":
         do = "Load it raw and turn its text into numbers, with scikit-learn's TfidfVectorizer for instance"
         raise InvalidInputError("'coding' must be 'raw' for 'news', which is text", repr(coding), do)

@@ -598,8 +598,8 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         facts = self._facts[number] if hasattr(self, "_facts") else {}
         if not facts:
             got = "a loaded model" if self.solutions_[number].thetas else "a model fitted without a viewpoint"
-            must = "a guarantee about neutrality must have a viewpoint and the training rows"
-            do = "Fit again with viewpoint=... (it may be given with eta=0); files hold no training rows"
+            must = "a guarantee must be about a model that was fitted with a viewpoint in this session"
+            do = "Fit again with viewpoint=... (eta=0 is allowed); files hold no training rows"
             raise InvalidInputError(must, got, do)
         return facts[_chosen(to, list(facts), "to", "viewpoint")]
 

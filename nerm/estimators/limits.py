@@ -190,7 +190,7 @@ def _tightened(
     """Return the candidates: models within ever smaller fractions (`TIGHTENED`) of the limit.
 
     Each candidate is a list with one result, a ranking and a threshold, per binary problem. The list ends at
-    the first limit that no model reaches, and equal candidates appear once. For each class, the
+    the first limit that no model meets, and equal candidates appear once. For each class, the
     surrogate chosen at the first limit is used at all limits.
     """
     found: dict[Any, list[Neutralized]] = {}

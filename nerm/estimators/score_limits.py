@@ -37,7 +37,8 @@ def of_classifier(model: Any, rows: TrainingRows, pool: SolverPool) -> Solution:
     if len(model.classes_) > 2 or not rows.viewpoints:
         must = f"a limit on {model.measure} needs two classes and a viewpoint"
         got = f"{len(model.classes_)} classes and {len(rows.viewpoints)} viewpoints"
-        raise InvalidInputError(must, got, "Pass viewpoint=..., and one class against the rest")
+        do = "Fit one class against the rest" if rows.viewpoints else "Pass viewpoint=... to fit()"
+        raise InvalidInputError(must, got, do)
     return within(model, replace(rows, codes=2.0 * rows.codes - 1.0), pool)
 
 
@@ -100,7 +101,7 @@ def within(model: Any, rows: TrainingRows, pool: SolverPool, share: float = 1.0)
         solution, value = _searched(model, rows, limit, solved)
     model.trace_, model.neutrality_ = pd.DataFrame(trace), value
     if abs(value) > limit + 1e-9 * (1 + limit):
-        failed = f"No model reaches |{model.measure}| <= {limit:g} on the training rows"
+        failed = f"No model satisfies |{model.measure}| <= {limit:g} on the training rows"
         given = "the covariance" if model.measure == "correlation" else "the differences of the group means"
         least = f"The closest has {abs(value):.4f}, with {given} limited to {trace[-1]['bound']:.2g}"
         raise NotNeutralError(failed, least, [("limit", "raise"), ("kernel", "change")])

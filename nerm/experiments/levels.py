@@ -179,7 +179,7 @@ def head(training: Training, limit: float) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Brought:
+class Selection:
     """The ``fit`` function of a method whose grid consists of limits.
 
     For each limit it chooses the best candidate.
@@ -241,8 +241,8 @@ class Brought:
         return Fit(best.scores[n:], 0.0, reason, status)
 
 
-def _asked(name: str, label: str, candidates: Candidates, tuning: str = "lr", **facts: Any) -> Method:
-    return Method(name, label, "one-hot", LIMITS, tuning, Brought(candidates), **facts)
+def _at_limits(name: str, label: str, candidates: Candidates, tuning: str = "lr", **facts: Any) -> Method:
+    return Method(name, label, "one-hot", LIMITS, tuning, Selection(candidates), **facts)
 
 
 _SEES: dict[str, Any] = {"sees_group": True, "level": "asked"}
@@ -250,17 +250,17 @@ cut = one(lambda t, limit: nerm.baselines.GroupThresholds(t.plain, limit, t.meas
 cut_trees = one(lambda t, limit: nerm.baselines.GroupThresholds(t.boosted, limit, t.measure))
 drawn = one(lambda t, limit: nerm.baselines.FairlearnThresholds(plain_lr(t.lam), limit))
 _METHODS = [
-    _asked("nerm", "nerm at a limit", neutralized, level="asked"),
-    _asked("neutral-svm", "neutral SVM (paper)", paper_grid, "svm"),
-    _asked("searchfair", "SearchFair's form", searchfair),
-    _asked("eta-lr", "η-LR", bisected_eta_lr),
-    _asked("exp-gradient", "ExponentiatedGradient", one(reduction), randomised=True, level="asked"),
-    _asked("thresholds", "group thresholds", cut, **_SEES),
-    _asked("head", "neutral head on boosted trees", one(head), level="asked"),
-    _asked("boosted-thresholds", "boosted trees, group thresholds", cut_trees, **_SEES),
-    _asked("unprocessed", "unprocessed η-LR", one(unprocessed), **_SEES),
-    _asked("fairlearn-thresholds", "ThresholdOptimizer", drawn, **_SEES, randomised=True),
-    _asked("pr", "PR", partial(over_grid, METHODS["pr"]), sees_group=True),
+    _at_limits("nerm", "nerm at a limit", neutralized, level="asked"),
+    _at_limits("neutral-svm", "neutral SVM (paper)", paper_grid, "svm"),
+    _at_limits("searchfair", "SearchFair's form", searchfair),
+    _at_limits("eta-lr", "η-LR", bisected_eta_lr),
+    _at_limits("exp-gradient", "ExponentiatedGradient", one(reduction), randomised=True, level="asked"),
+    _at_limits("thresholds", "group thresholds", cut, **_SEES),
+    _at_limits("head", "neutral head on boosted trees", one(head), level="asked"),
+    _at_limits("boosted-thresholds", "boosted trees, group thresholds", cut_trees, **_SEES),
+    _at_limits("unprocessed", "unprocessed η-LR", one(unprocessed), **_SEES),
+    _at_limits("fairlearn-thresholds", "ThresholdOptimizer", drawn, **_SEES, randomised=True),
+    _at_limits("pr", "PR", partial(over_grid, METHODS["pr"]), sees_group=True),
     *(METHODS[name] for name in ("cv2nb", "lr", "svm")),
 ]
 #: The methods of `levels` by name; some support only one measure (`ONLY`).
@@ -279,9 +279,9 @@ def levels(
 ) -> Any:
     """Compare methods at equal limits on measured neutrality; return one row per fit.
 
-    Each method must reach ``|measure| <= limit`` on its training rows, and is then measured on test rows. The
-    limit is passed to methods that accept one; for the others it is met by a search over their weight. The
-    folds are those of `tradeoff`.
+    Each method must satisfy ``|measure| <= limit`` on its training rows. It is then measured on test rows.
+    The limit is passed to methods that accept one; for the others it is met by a search over their weight.
+    The folds are those of `tradeoff`.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def levels(
     chosen = []
     for name, method in product(names, resolve(methods, LEVEL_METHODS).values()):
         check_known(name, "'measures'", MEASURES)
-        if isinstance(method.fit, Brought):
+        if isinstance(method.fit, Selection):
             fit = replace(method.fit, measure=name, randomised=method.randomised)
             method = replace(method, etas=tuple(grid), fit=fit)
         elif method.etas:

@@ -127,8 +127,8 @@ class Method:
     sees_group, randomised
         Whether predictions use the viewpoint, and whether they are random.
     level
-        How the method reaches a given level of measured neutrality: "asked" (the level is a parameter),
-        "grid" (a search over its weights), or "none" (the method cannot reach a given level).
+        How the method meets a limit on measured neutrality: "asked" (the level is a parameter),
+        "grid" (a search over its weights), or "none" (the method cannot meet a given limit).
 
     >>> import numpy as np
     >>> from nerm.experiments import METHODS

@@ -74,8 +74,8 @@ def tradeoff(
         check_known(name, "a key of 'etas'", chosen)
         values = as_grid(grid, "etas", as_nonnegative)
         if not chosen[name].etas:
-            must = "'etas' must hold weights for a method that takes them"
-            raise InvalidInputError(must, f"{values} for {name!r}", "Leave it out")
+            must = "'etas' must name methods that have a neutrality weight"
+            raise InvalidInputError(must, f"{name!r}, which has none", f"Remove {name!r} from 'etas'")
         chosen[name] = replace(chosen[name], etas=tuple(values))
     grids = {name: list(method.etas) for name, method in chosen.items()}
     pairs: list[tuple[Row, Method]] = [({}, method) for method in chosen.values()]

@@ -424,7 +424,7 @@ class Search:
             why, advice = "its solution was not certified", (("tol", "raise"), ("lam", "raise"))
         elif not any(best.etas) and best.value <= self.target.allowance:  # the limit is not the obstacle
             advice = (("class_weight", "balance"), ("sample_weight", "change"), ("lam", "lower"))
-        failed = f"No non-constant model reaches {self.target.condition}"
+        failed = f"No non-constant model satisfies {self.target.condition}"
         error = NotNeutralError(failed, f"{closest}, but {why}" if why else closest, advice)
         error.best = self.answer(best)
         return error

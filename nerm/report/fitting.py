@@ -245,8 +245,8 @@ class Training:
     def fit(self, level: Level, surrogate: Any = "auto", *, again: bool = True) -> FittedModel:
         """Fit a model on training rows at one level.
 
-        If the given surrogate cannot reach the level, the surrogate of the settings is tried. If no usable
-        model reaches it, NotNeutralError is raised.
+        If the given surrogate cannot meet the level, the surrogate of the settings is tried. If no usable
+        model meets it, NotNeutralError is raised.
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class Training:
         *,
         again: bool = True,
     ) -> tuple[dict[Level, FittedModel], list[str]]:
-        """Fit a model at every level; return the models by level, and notes on levels that cannot be reached.
+        """Fit a model at every level; return the models by level, and notes on levels that cannot be met.
 
         Parameters
         ----------
@@ -320,7 +320,7 @@ class Training:
         progress
             Called with a description of each step.
         needed
-            The level that must be reached; otherwise NotNeutralError is raised.
+            The level that must be met; otherwise NotNeutralError is raised.
         again
             As for `fit`.
         """

@@ -90,7 +90,7 @@ class Display:
 
     def heads(self, task: TableTask) -> list[str]:
         """Return the heads of the rates of a group."""
-        return [head.replace("{}", task.asked) for head in self.rates]
+        return [head.replace("{}", task.outcome) for head in self.rates]
 
 
 _WORDS = tomllib.loads(resources.files("nerm.report").joinpath("words.toml").read_text("utf-8"))
@@ -532,8 +532,8 @@ def held_out_bounds(
             parted = [[bound(scores[part == k], v[part == k], delta=share) for k in parts] for v in views]
             most = float(np.mean(parted, axis=1).max())
             sample = max(abs(measure(scores, v)) for v in views)
-            said = note if most < 1 else "no better than the largest possible value, 1"
+            remark = note if most < 1 else "no better than the largest possible value, 1"
             statements.append(
-                Statement(quantity, "held-out rows", sample, min(most, 1.0), "", most >= 1, said)
+                Statement(quantity, "held-out rows", sample, min(most, 1.0), "", most >= 1, remark)
             )
     return statements

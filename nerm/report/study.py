@@ -234,7 +234,7 @@ def run_study(
         The targets, by default those of the settings. If there are several, logistic regression is fitted for
         comparison.
     needed
-        The level to choose; NotNeutralError is raised if it cannot be reached. By default, the model with the
+        The level to choose; NotNeutralError is raised if it cannot be met. By default, the model with the
         tightest limit is chosen (with weights, the most neutral model) among those that did not collapse
         (`Study`) and whose AUC on held-out rows is within `settings.budget` of the plain model's.
     share
@@ -289,9 +289,11 @@ def run_study(
     points = _points(training, {models[level]: whole[level] for level in found}, held, command)
     others = tuple(point_of(key, held, values) for key, values in whole.items() if isinstance(key, str))
     recipe, _, guessed = training.coded
-    said = (*task.notes, *guessed, *dict.fromkeys(notes))
+    all_notes = (*task.notes, *guessed, *dict.fromkeys(notes))
     seconds = time.perf_counter() - started
-    study = Study(task, settings, recipe, pairs, train, points, others, 0, said, seconds, unchanged=unchanged)
+    study = Study(
+        task, settings, recipe, pairs, train, points, others, 0, all_notes, seconds, unchanged=unchanged
+    )
     return replace(study, chosen=_choice(study) if needed is None else list(found).index(needed))
 
 

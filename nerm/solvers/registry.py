@@ -119,13 +119,13 @@ class SolverPool:
             solve = partial(self._solve_convex, tol=tol, options=options)
             solutions = stationary_points(problems, solve, tol, deadline, **own)
         for solution in solutions if strict else ():
-            _insist(solution)
+            _raise_unless_optimal(solution)
         return solutions
 
     def _choices(self, problems: list[Problem], options: dict[str, Any]) -> Iterator[Choice]:
         """Return the solvers to run, in order."""
         if self.solver != "auto":
-            return iter([Choice(get(self.solver, problems[0]), "asked for")])
+            return iter([Choice(get(self.solver, problems[0]), "given by solver=")])
         choices = auto.plan(problems[0], known().values())
         return islice(choices, 1) if options else choices  # options belong to one solver
 
@@ -187,7 +187,7 @@ class SolverPool:
             yield best
 
 
-def _insist(solution: Solution) -> None:
+def _raise_unless_optimal(solution: Solution) -> None:
     """Raise `NotSolvedError` unless the solution is optimal, or stationary for a nonconvex problem."""
     if not solution.status.success:
         why = f" The certificate says: {solution.certificate.reason}." if solution.certificate.reason else ""

@@ -414,7 +414,7 @@ class Recipe:
         names = [feature for column in self.columns for feature in column.features]
         return names if self.base is None else [*names, "score of the base model"]
 
-    def said(self, guesses: Guesses) -> tuple[str, ...]:
+    def imputation_notes(self, guesses: Guesses) -> tuple[str, ...]:
         """Return notes on the guesses that `transform` counted."""
         return tuple(f"{name!r}: {text.format(n)}" for (name, text), n in guesses.items() if n)
 

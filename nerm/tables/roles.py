@@ -136,7 +136,7 @@ class TableTask:
         return next(iter(self.terms.values()))
 
     @property
-    def asked(self) -> str:
+    def outcome(self) -> str:
         """The positive decision, such as "income = high"; for a regression, the target column."""
         return self.target.group(1) if self.numbers is None else self.target.column
 
@@ -243,9 +243,9 @@ def make_task(
         counts = pd.Series(values[name]).value_counts()
         doubts = cells.doubtful(name, counts.to_dict(), FEW_ROWS) if len(counts) <= MOST_SHOWN else ()
         notes += [*merged, *doubts]
-    role, said = _role(target, values[target], positive, "target")
+    role, advice = _role(target, values[target], positive, "target")
     view, groups, compared, formed = _compared({name: values[name] for name in views}, favoured, intersect)
-    notes = [*said, *formed, *notes, *table.notes, *left_out]
+    notes = [*advice, *formed, *notes, *table.notes, *left_out]
     if positive is None and cells.positive_of(role.positive, role.negative) is None:
         takes = f"--positive takes {role.negative!r} instead"
         notes.append(f"{role.group(1)} counts as positive, the last in order; {takes}")
@@ -278,9 +278,12 @@ def _numbers_of(table: TextTable, target: str, positive: str | None, task: str) 
     must, do = "the target of a regression must be a number in every row", "use --task classification"
     advice = f"Correct it, declare it missing with --missing {{}}, or {do}"
     table.refuse(target, strange, must, advice, f"{{}} of {target!r}")
-    if positive is not None or count < 2:
-        got = "--positive" if positive is not None else f"one number in {target!r}"
-        raise InvalidInputError(must, got, f"Leave --positive out, or {do}")
+    if count < 2:
+        must = f"the target {target!r} must have two values or more"
+        raise InvalidInputError(must, "one value only", "Choose another column")
+    if positive is not None:
+        got = f"it, and {target!r} is read as numbers"
+        raise InvalidInputError("--positive is for classification only", got, f"Remove it, or {do}")
     return numbers
 
 
@@ -313,7 +316,7 @@ def _with_groups(
         )
     if bins and frame is table.frame:
         must = "--bins must come with a viewpoint of numbers"
-        raise InvalidInputError(must, cells.listed(viewpoints), "Leave it out")
+        raise InvalidInputError(must, f"words in {cells.listed(viewpoints)}", "Remove --bins")
     return replace(table, frame=frame), tuple(dict.fromkeys(views))
 
 
@@ -341,7 +344,7 @@ def _compared(
         named = {column: pd.DataFrame(named).agg(", ".join, axis=1).to_numpy()}
     roles, groups, compared, notes = [], dict[str, Bools](), list[str](), list[str]()
     for name, given in named.items():
-        role, said = _role(name, given, favoured, "viewpoint")
+        role, found = _role(name, given, favoured, "viewpoint")
         words, pooled = (given, []) if role.negative != THE_REST else _pooled(name, given)
         counts = pd.Series(words).value_counts()
         if len(counts) == 2 or favoured is not None:
@@ -354,8 +357,8 @@ def _compared(
             role = Role(name, first, THE_REST)
             compared += [f"{name} = {value}" for value in (first, *sorted(others))]
             shown = cells.counted(counts.to_dict(), MOST_SHOWN)
-            said = [f"the groups of {name!r} are compared each with the rest: {shown}"]
-        notes += [*said, *pooled]
+            found = [f"the groups of {name!r} are compared each with the rest: {shown}"]
+        notes += [*found, *pooled]
         roles.append(role)
     return replace(roles[0], column=column), groups, tuple(compared), notes
 
@@ -561,8 +564,8 @@ def _leak_notes(task: TableTask, kinds: Mapping[str, str]) -> list[str]:
     for role, sides, advice in roles:
         leaks = defaultdict[str, list[str]](list)
         for name in [name for name in kinds if name not in views]:
-            said = (_told_by(task.table, name, kinds[name], signs) for signs in sides)
-            leaks[next(filter(None, said), "")].append(name)
+            found = (_told_by(task.table, name, kinds[name], signs) for signs in sides)
+            leaks[next(filter(None, found), "")].append(name)
         for how, names in leaks.items():
             if how:
                 verb = "repeats" if len(names) == 1 else "repeat"

@@ -45,7 +45,7 @@ class TableModel:
     >>> svc = nerm.NeutralSVC(lam=0.1).fit(recipe.transform(task.table)[0], task.y)
     >>> model = TableModel(recipe, svc, task.target, task.viewpoint)
     >>> scores, guessed = model.scores(parse_table("name,age\nAnn,19\nBob,\nCy,60\n", "new.csv"))
-    >>> model.labels(scores).tolist(), recipe.said(guessed)
+    >>> model.labels(scores).tolist(), recipe.imputation_notes(guessed)
     (['low', 'high', 'high'], ("'age': 1 missing values replaced by 50",))
     >>> import pandas as pd
     >>> model.predict(pd.DataFrame({"age": [19, 60]})).tolist()
@@ -64,7 +64,7 @@ class TableModel:
         A warning counts the imputed values.
         """
         scores, guessed = self.scores(X if isinstance(X, TextTable) else table_of(X))
-        if notes := self.recipe.said(guessed):
+        if notes := self.recipe.imputation_notes(guessed):
             warnings.warn("; ".join(notes), UserWarning, stacklevel=2)
         return scores
 

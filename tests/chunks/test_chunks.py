@@ -228,7 +228,7 @@ def test_neutralize_is_within_the_limit_on_all_rows(name, measure):
 @pytest.mark.long
 def test_neutralize_says_what_is_possible():
     X, y, _ = draw()
-    with pytest.raises(nerm.NotNeutralError, match="No non-constant model reaches"):
+    with pytest.raises(nerm.NotNeutralError, match="No non-constant model satisfies"):
         OBJECTIVES["plain"].on(nerm.Chunks(pieces(X, y, y))).neutralize(0.001)
     with pytest.raises(nerm.InvalidInputError, match="a measure on chunks must be one of"):
         OBJECTIVES["plain"].on(nerm.Chunks(pieces(X, y, y))).neutralize(0.1, lambda y, f, v: 0.0)

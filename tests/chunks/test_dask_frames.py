@@ -116,8 +116,10 @@ def test_parts_that_do_not_match():
     X, y, v = draw(300)
     frame = dd.from_pandas(pd.DataFrame(X), npartitions=3)
     series = dd.from_pandas(pd.Series(y), npartitions=2)
-    refused("'y' must be cut as X is, into 3 partitions. Got 2 partitions", frame, series, viewpoint=series)
-    refused("'y' must be cut as X is, into 3 partitions. Got ndarray", frame, y, viewpoint=v)
+    refused(
+        r"'y' must have the same partitions as X \(3\). Got 2 partitions", frame, series, viewpoint=series
+    )
+    refused(r"'y' must have the same partitions as X \(3\). Got ndarray", frame, y, viewpoint=v)
     refused(
         "'y' must have one entry for each of the 300 rows",
         da.from_array(X),

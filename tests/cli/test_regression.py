@@ -34,7 +34,7 @@ def test_fit_predict_and_audit_of_a_number(nerm, census, tmp_path):
     assert "'pay' is read as a number: a regression" in ran.err
     found = json.loads(ran.out)
     assert abs(found["measures"]["mean_difference"]) == pytest.approx(0.1, abs=1e-3)
-    assert "Asked for: difference in mean predictions of at most 0.1. Reached: " in found["said"]
+    assert "Target: difference in mean predictions of at most 0.1. Result: " in found["said"]
     assert nerm("predict", model, census, "--out", scored, "--keep", "pay,sex").code == 0
     frame = pd.read_csv(scored)
     means = frame.groupby("sex")["prediction"].mean()

@@ -370,11 +370,11 @@ def test_acs_income_that_is_another_table_is_refused(tmp_path):
             {},
             "'coding' must be one of 'nominal', 'one-hot', 'raw'. Got 'binary'. Use one of these names.",
         ),
-        (("adult",), {"n": 5}, "'n' must be given for 'synthetic' only. Got it with 'adult'. Leave 'n' out."),
+        (("adult",), {"n": 5}, "'n' must be given for 'synthetic' only. Got it for 'adult'. Remove 'n'."),
         (
             ("synthetic",),
             {"path": "x"},
-            "'path' must be given for 'dutch' and 'news' only. Got it with 'synthetic'. Leave 'path' out.",
+            "'path' must be given for 'dutch' and 'news' only. Got it for 'synthetic'. Remove 'path'.",
         ),
         (
             ("synthetic",),

@@ -201,7 +201,7 @@ CASES = [
     (lambda: fit().fit_facts(label=7), "'label' must be one of '1.0'. Got 7."),
     (
         lambda: NeutralSVC().fit(X, Y).fit_facts(),
-        "a guarantee about neutrality must have a viewpoint and the training rows. Got a model fitted without",
+        "a guarantee must be about a model that was fitted with a viewpoint in this session. Got a model fitted without",
     ),
     (
         lambda: fit(viewpoint={"a": V, "b": X[:, 0]}).fit_facts(),

@@ -482,7 +482,7 @@ def test_few_rows_in_one_group_and_a_high_base_rate(limit):
 def test_the_nearest_model_where_none_is_within_the_limit():
     X, y, v = data(n=200)
     model = nerm.NERMClassifier("logistic", "squared-l2", "logistic", limit=0.0001, keep=0.99, nearest=True)
-    with pytest.warns(nerm.NearlyConstantWarning, match="No non-constant model reaches"):
+    with pytest.warns(nerm.NearlyConstantWarning, match="No non-constant model satisfies"):
         model.fit(X, y, viewpoint=v)
     assert 0.0001 < abs(model.neutrality_) == pytest.approx(abs(difference(model.decision_function(X), v)))
     with pytest.raises(nerm.NotNeutralError):

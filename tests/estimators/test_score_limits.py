@@ -84,7 +84,7 @@ def test_a_limit_that_no_model_reaches_names_the_closest(rows):
     X, y, age = rows
     model = nerm.NERMClassifier("logistic", limit=0.001, measure="ks_distance", quantiles=2)
     text = (
-        r"No model reaches \|ks_distance\| <= 0.001 on the training rows. The closest has 0\.\d+, with the "
+        r"No model satisfies \|ks_distance\| <= 0.001 on the training rows. The closest has 0\.\d+, with the "
     )
     with pytest.raises(nerm.NotNeutralError, match=text + "differences of the group means limited to"):
         model.fit(X, y, viewpoint=age)

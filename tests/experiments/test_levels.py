@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 
 from nerm import plots
 from nerm.experiments import LEVEL_METHODS, METHODS, Fit, Fold, acs, level_means, levels, read, tradeoff
-from nerm.experiments.levels import Brought
+from nerm.experiments.levels import Selection
 from nerm.experiments.tradeoff import measures
 from tests.conftest import make_data
 
@@ -34,7 +34,7 @@ def parity(predicted, v):
 def chosen(fold, candidates, limits, randomised=False):
     """Return the fit that is chosen among these scores for each limit; test rows are training rows."""
     fits = [Fit(np.concatenate([scores, scores]), 0.0) for scores in candidates]
-    method = Brought(lambda training: lambda limit: fits, "calders_verwer_score", randomised)
+    method = Selection(lambda training: lambda limit: fits, "calders_verwer_score", randomised)
     return list(method(fold, 1.0, limits))
 
 

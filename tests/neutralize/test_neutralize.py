@@ -265,7 +265,7 @@ def test_neutralize_error_where_the_measure_jumps():
         PLAIN.on(X, y, viewpoint=v).neutralize(0.1, surrogate=nerm.Logistic())
     error = caught.value
     assert str(error).startswith(
-        "No non-constant model reaches |calders_verwer_score| <= 0.1. The closest, with Logistic() at eta "
+        "No non-constant model satisfies |calders_verwer_score| <= 0.1. The closest, with Logistic() at eta "
     )
     assert str(error).endswith("Raise limit, lower keep, change surrogate or change lam.")
     assert [name for name, _ in error.advice] == ["limit", "keep", "surrogate", "lam"]

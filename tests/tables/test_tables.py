@@ -35,7 +35,7 @@ def test_new_values_are_none_of_the_known_ones():
     X, guessed = recipe.transform(parse_table("two,job,x\nmiddle,d,\n", "new"))
     assert recipe.feature_names == ["x", "job = a", "job = b", "job = c", "two = r"]
     assert dense(X).tolist() == [[0, 0, 0, 0, 0.5]]
-    assert len(recipe.said(guessed)) == 3
+    assert len(recipe.imputation_notes(guessed)) == 3
 
 
 def test_rare_values_are_pooled_and_row_names_left_out():

@@ -264,7 +264,7 @@ def minimise(method: PredictorCorrector, start: Outcome, error: float, tol: floa
     error
         The expected mean error of its scores.
     tol
-        The relative gap to reach.
+        The target of the relative gap.
     limit
         The largest number of iterations.
     """

@@ -231,7 +231,7 @@ class PredictorCorrector:
         state
             The first iterate; it is changed.
         tol
-            The relative gap to reach.
+            The target of the relative gap.
         limit
             The largest number of iterations.
         settled
