@@ -417,9 +417,9 @@ def certify_answer(problem: Problem, answer: Answer, tol: float, stats: Stats) -
     if excess > NEGLIGIBLE:
         return replace(solution, status=Status.INFEASIBLE)
     if failed and not answer.timed_out:
-        return replace(
-            solution, status=Status.FAILED, certificate=replace(solution.certificate, dual=-np.inf)
-        )
+        reason = f"the solver returned {'no' if answer.coef is None else 'infinite or nan'} coefficients"
+        certificate = replace(solution.certificate, dual=-np.inf, reason=reason)
+        return replace(solution, status=Status.FAILED, certificate=certificate)
     return solution
 
 

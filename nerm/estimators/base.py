@@ -409,8 +409,10 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
             check_classification_targets(y)
         except ValueError as error:
             must = "'y' must hold classes: words, or integers of at most 64 bits"
-            got = str(error).partition(".")[0]
-            raise InvalidInputError(must, got, "Code the classes as such") from None
+            got, do = str(error).partition(".")[0], "Code the classes as such"
+            if fractions:
+                got, do = "real numbers", "Use NeutralRegressor, or y > threshold"
+            raise InvalidInputError(must, got, do) from None
         self.classes_ = np.unique(y[s > 0])
         if len(self.classes_) < 2:
             must = "'y' must hold at least two classes"

@@ -398,6 +398,9 @@ class Frontier:
         elif isinstance(self.problem, ChunkedProblem):
             must = "a model on chunks must be a Solution or (coef, intercept)"
             raise InvalidInputError(must, type(model).__name__, "Pass its coefficients")
+        elif hasattr(model, "predict"):
+            do = "Pass its scores on the training rows, for instance model.predict_proba(X)[:, 1] - 0.5"
+            raise InvalidInputError("'model' must be linear", type(model).__name__, do)
         else:
             scores = as_vector(model, small.n, "scores", "rows")
             sums = by_side(small.blocks, (block.total(scores) / small.divisor for block in small.blocks))

@@ -42,6 +42,10 @@ CASES = [
         "'y' must hold classes: words, or integers of at most 64 bits. Got Unknown label",
     ),
     (
+        lambda: fit(y=np.arange(20) / 7),
+        "Got real numbers. Use NeutralRegressor, or y > threshold.",
+    ),
+    (
         lambda: fit(model=NeutralSVC(class_weight={1: HUGE})),
         "'class_weight' must be finite. Got an integer that no float can hold. Scale it down.",
     ),

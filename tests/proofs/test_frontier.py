@@ -131,6 +131,8 @@ def test_scores_of_any_model_are_placed():
     placed = front.place(-y)
     assert placed.verdict == "improvable"
     assert placed.risk == pytest.approx(2.0)
+    with pytest.raises(nerm.InvalidInputError, match=r"'model' must be linear. Got Tree. Pass its scores on"):
+        front.place(type("Tree", (), {"predict": None})())
 
 
 def test_kernel_and_chunks_have_a_frontier_too():
