@@ -185,7 +185,7 @@ def _solution(problem: cp.Problem, z: cp.Variable) -> Floats:
 
 
 def _slack(problem: cp.Problem) -> float:
-    """Return the assumed relative error of the latest solve; infinite if the solve failed."""
+    """Return the assumed relative error of the latest solve; infinity if it failed."""
     return ERRORS.get(str(problem.status), np.inf)
 
 

@@ -197,7 +197,7 @@ def _product(a: Any, x: Floats) -> Floats:
 
 
 def _place(points: Floats, x: Floats, side: Literal["left", "right"]) -> Ints:
-    """Return how many points are before each x, as `numpy.searchsorted` does.
+    """Return how many of the points are below each x, as `numpy.searchsorted` does.
 
     Few points are compared with x one by one, which is ten times as fast.
     """
@@ -388,7 +388,7 @@ class Function:
 
     @np.errstate(all="ignore")
     def value(self, m: Floats) -> Floats:
-        """Return the value at m; that of lines is their maximum."""
+        """Return the value at m; a maximum of lines is computed as such."""
         if not self._has_lines:
             return self.jet(m).value
         lines: Any = self.pieces
@@ -408,12 +408,12 @@ class Function:
 
     @cached_property
     def _shared(self) -> list[Any]:
-        """The lines of `_coefficients`; a number that all pieces share is a float."""
+        """Return the numbers of `_coefficients`; one that all pieces share is a float."""
         return [line if (line != line[0]).any() else float(line[0]) for line in self._coefficients]
 
     @cached_property
     def _curves(self) -> list[int]:
-        """The pieces that are curves."""
+        """The numbers of the pieces that are curves."""
         return [k for k, piece in enumerate(self.pieces) if isinstance(piece, Curve)]
 
     def slopes_at(self, m: Floats) -> tuple[Floats, Floats]:

@@ -63,7 +63,7 @@ def latex(tree: Any, variable: Any, m: str, minus_m: str) -> str:
 
 
 def _joined(terms: list[str]) -> str:
-    """Return a sum; a term that begins with its sign needs no plus."""
+    """Return a sum as LaTeX; before a term that begins with its sign there is no plus."""
     signed = (term if term.startswith(SIGNS) else f"+ {term}" for term in terms)
     spaced = (f"- {term[1:].lstrip()}" if term.startswith("-") else term for term in signed)
     return " ".join(spaced).removeprefix("+ ")

@@ -251,7 +251,11 @@ class Separable:
         return max((float(size.max()) for size in sizes), default=0.0)
 
     def conjugate(self, q: Floats) -> float:
-        """Return 0 inside the dual unit ball (up to rounding) and +inf outside; ||shrunk q||^2 / (2 mu)."""
+        """Return the conjugate at q, for mu > 0 the number ||r||^2 / (2 mu).
+
+        r is q minus its projection on the unit ball of the dual norm. For mu = 0 the conjugate is 0 if r = 0
+        (up to rounding), else +inf.
+        """
         if self.mu:
             rest = self._shrunk(q, 1.0)
             return 0.5 * float(rest @ rest) / self.mu
@@ -262,11 +266,14 @@ class Separable:
         return 1.0 if self.mu else min(1.0, 1.0 / max(self.dual_norm(q), np.finfo(float).tiny))
 
     def prox(self, w: Floats, step: float) -> Floats:
-        """Return the prox of the norms, divided by 1 + step mu."""
+        """Return the prox at w: that of the norms, divided by 1 + step mu."""
         return self._shrunk(w, step) / (1.0 + step * self.mu)
 
     def _shrunk(self, w: Floats, step: float) -> Floats:
-        """Return the prox of the norms: w less its projection on the dual ball of radius step."""
+        """Return the prox of the norms: w minus its projection on the dual ball.
+
+        The ball is that of the dual norm with radius `step`.
+        """
         out = w.copy()
         for n in self.norms:
             z, most = w[n.groups], step * n.weights
@@ -314,7 +321,7 @@ class Given(Regularizer):
     given: Structure
 
     def structure(self, d: int) -> Structure:
-        """Return the structure."""
+        """Return the given structure, for the d coefficients."""
         return self.given
 
 

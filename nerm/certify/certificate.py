@@ -120,7 +120,7 @@ class Slack:
 
     @property
     def level(self) -> float:
-        """The summand of the scores that is equal for all rows (`LinearHypothesis.level`)."""
+        """The part of the scores that is equal for all rows (`LinearHypothesis.level`)."""
         return self.problem.hypothesis.level(self.coef, self.intercept)
 
     @cached_property
@@ -135,7 +135,7 @@ class Slack:
 
     @cached_property
     def primal(self) -> float:
-        """A bound on the rounding error of the objective."""
+        """A bound on the rounding error of the objective at the hypothesis."""
         problem, hypothesis = self.problem, self.problem.hypothesis
         errors = hypothesis.score_errors(hypothesis.extent(self.coef), self.level)
         errors = errors + hypothesis.level_error(self.coef, self.intercept)

@@ -85,7 +85,7 @@ def free_directions(parts: Parts, d: int) -> Floats:
 def unpunished(problem: Problem) -> Floats:
     """Return a basis, (d, k), of the directions of w that no regularizer penalizes.
 
-    On a kernel problem there is no such direction: k = 0.
+    For a kernel problem the basis is empty, k = 0.
     """
     d = problem.hypothesis.size
     return np.zeros((d, 0)) if problem.is_kernel else free_directions(parts_of(problem.regularizers), d)

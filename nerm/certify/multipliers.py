@@ -108,15 +108,14 @@ def moved(problem: Problem, multipliers: Multipliers, by: Floats) -> Multipliers
 
 
 def separable(problem: Problem, multipliers: Multipliers) -> tuple[float, float]:
-    """Return the sum over rows in the negative dual bound -D, and n times the sum of absolute values.
+    """Return the part of -D that is a sum over rows, and n times its absolute values' sum.
 
-    D is defined in `nerm.certify.certificate`. The sum is::
+    D is the dual bound (`nerm.certify.certificate`). The part is::
 
         (1/n) sum over blocks j and rows i of  weight_ji phi_ji*(-multiplier_ji)
 
     where phi_ji* is the conjugate of the atom of block j with the offset of row i (`Block.conjugates`), and
-    weight_ji = term weight x share x row weight
-    (`nerm.model.blocks.scaled_weights`).
+    weight_ji = term weight x share x row weight (`nerm.model.blocks.scaled_weights`).
     """
     total, size = 0.0, 0.0
     weights = scaled_weights(problem, multipliers.thetas)

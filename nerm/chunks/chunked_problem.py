@@ -216,10 +216,10 @@ class ChunkedProblem(SolveMethods):
         return state if self.is_straight else self._with_next_method(state)
 
     def _with_next_method(self, state: Progress) -> Progress:
-        """Return the state before a pass that brings all rows, if they fit into memory, or before `proximal`.
+        """Return the state before the next pass, by another method than the passes before.
 
-        If the Hessians of `proximal` do not fit into memory, the next passes keep more and more rows near a
-        kink.
+        The next pass keeps all rows if they fit into memory; otherwise `proximal` begins. If the Hessians of
+        `proximal` do not fit either, the next passes keep more and more rows near a kink.
         """
         bytes_of_rows = self.n * row_bytes(self.sample.hypothesis.X)
         if not state.keeps_all and 3 * bytes_of_rows <= self.chunks.memory:
@@ -263,7 +263,8 @@ class ChunkedProblem(SolveMethods):
     def scale(self) -> float:
         """The objective at f = 0.
 
-        It needs no pass, because neutrality weights have mean 1; for a regression it does.
+        For a classification it is computed without a pass over the chunks, because the neutrality weights
+        have mean 1. A regression needs one pass.
         """
         if self.terms.objective.is_regression:
             return self.evaluate(np.zeros(self.sample.hypothesis.size)).total
@@ -403,9 +404,9 @@ def neutralize(
 
 @dataclass(eq=False)
 class ChunkedSearch(Search):
-    """A search for the neutrality weight that solves on all rows.
+    """A search for the neutrality weight in which every solve uses all rows.
 
-    Its problem in memory holds the sample.
+    The problem of the base class, which is in memory, holds the sample.
     """
 
     whole: Any = None
@@ -418,12 +419,12 @@ class ChunkedSearch(Search):
         return with_named_weights(super().objective(surrogate, weights), [kind for _, kind, _ in self.terms])
 
     def solution(self, objective: Objective, tol: float, near: Any = None, steps: int = 1) -> Solution:
-        """Solve on all rows."""
+        """Solve the problem with this objective on all rows."""
         file = numbered(self.whole.chunks.checkpoint, len(self.candidates))
         return self.whole.with_objective(objective).solve(tol=tol, start=near, checkpoint=file)
 
     def scores(self, solution: Solution) -> Floats:
-        """Return the scores of the sample."""
+        """Return the scores of the rows of the sample."""
         return self.problem.hypothesis.scores(solution.coef, solution.intercept)
 
     def table(self, solution: Solution, scores: Floats) -> Thresholds:

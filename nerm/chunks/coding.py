@@ -134,9 +134,9 @@ class Census:
 
 
 def _shown(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
-    """Return text with the values of `one` that `other` does not have.
+    """Return the values of `one` that `other` does not have, as text.
 
-    If there are none, the text has all values of `one`.
+    If there are none, return all values of `one`.
     """
     apart = [value for value in one if value not in other] or list(one)
     return ", ".join(map(str, apart[:3])) + (", …" if len(apart) > 3 else "") if apart else "none"
@@ -152,7 +152,7 @@ def check_labels(counts: pd.DataFrame, where: str) -> None:
 
 
 def _few(*words: set[str] | None) -> set[str] | None:
-    """Return the union of sets of column values; None if there are too many.
+    """Return the union of sets of column values; None if there are too many values.
 
     A column of numbers usually has too many.
     """

@@ -46,7 +46,10 @@ def few_rows(X: Matrix, blocks: tuple[Block, ...], chosen: Any) -> FewRows:
 
 
 def unweighted(blocks: int, m: int) -> Floats:
-    """Return weights 0, targets 1 and offsets 0 of m rows, (number of blocks, 3, m)."""
+    """Return weights 0, targets 1 and offsets 0 of m rows, (number of blocks, 3, m).
+
+    They fill the blocks to which these rows do not belong.
+    """
     return np.tile(np.array([0.0, 1.0, 0.0])[:, None], (blocks, 1, m))
 
 
@@ -58,7 +61,10 @@ def joined(parts: list[FewRows]) -> FewRows:
 
 
 def on_rows(problem: ChunkedProblem, few: FewRows, lines: tuple[Block, ...] = ()) -> Problem:
-    """Return the problem in memory on a few rows; `lines` are further blocks on the same rows."""
+    """Return the problem in memory on a few rows.
+
+    `lines` are further blocks on the same rows, which are added to the objective.
+    """
     ones, sample = np.ones(few[0].shape[0]), problem.sample
     blocks = [replace(b, **dict(zip(PARTS, few[1][j], strict=True))) for j, b in enumerate(sample.blocks)]
     return replace(

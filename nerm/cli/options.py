@@ -194,7 +194,7 @@ def reading_of(options: dict[str, Any]) -> dict[str, Any]:
         raise click.BadParameter(f"--same must be two values, such as Male=M, not {wrong[0]!r}.")
     names = {field.name for field in fields(nerm.tables.reading.Layout)} & options.keys()
     same = {before.strip(): after.strip() for before, _, after in pairs}
-    own = {"columns": _columns(options["columns"]), "header": not options["no_header"], "same": same}
+    own = {"columns": _columns(options["columns"]), "header": not options["no_header"], "synonyms": same}
     return {name: options[name] for name in names} | own
 
 

@@ -50,7 +50,7 @@ def predict(console: Console, model: str, data: str, out: str | None, **options:
     target = write_atomically(out, "w", encoding="utf-8", newline="") if out else nullcontext()
     with console.progress("Scoring") as progress, target as file:
         write = file.write if file else console.text
-        reading = {"usual": fitted.recipe.usual, **shared.reading_of(options)}
+        reading = {"training_decimal": fitted.recipe.usual, **shared.reading_of(options)}
         for table in nerm.tables.read_parts(data, progress=lambda share: progress(f"{share:.0%}"), **reading):
             scores, more = fitted.scores(table)
             part = _part(table, scores, fitted.labels(scores), options["keep"], options["safe_cells"])

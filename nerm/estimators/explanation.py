@@ -16,9 +16,10 @@ from nerm.viewpoint import shown_groups
 
 @dataclass(frozen=True)
 class ClassExplanation:
-    """The explanation of one binary problem, one class against the rest, or of a regression.
+    """The explanation of one binary problem or of a regression.
 
-    Values are in the model's own form: the sum form for `NeutralSVC`, else the mean form.
+    With more than two classes, a binary problem is one class against the rest. Values are in the model's own
+    form: the sum form for `NeutralSVC`, else the mean form.
 
     Attributes
     ----------

@@ -63,7 +63,7 @@ class Promise:
     rows, candidates : int
         The number of rows in the hold-out, and the number of models compared on them.
     shift : float
-        The statement also holds if the share of every group is another one, by at most this number.
+        The statement also holds for new rows in which the share of each group differs by at most this number.
     also : tuple of Promise
         The statements about other measures: all hold together with probability `confidence`.
 
@@ -237,7 +237,7 @@ class HeldOut:
     cells : (m,) array of int
         The cell of each row; all rows are in one cell if there is no shift.
     low, high : (k,) arrays
-        The smallest and the largest share of each cell.
+        The smallest and the largest share of all rows that each cell may have.
 
     """
 

@@ -63,7 +63,7 @@ class Training:
 
     @cached_property
     def boosted(self) -> Any:
-        """Boosted trees, fitted to the labels."""
+        """Boosted trees, fitted to the labels of the training rows."""
         from sklearn.ensemble import HistGradientBoostingClassifier
         from sklearn.pipeline import make_pipeline
         from sklearn.preprocessing import FunctionTransformer
@@ -81,7 +81,7 @@ class Training:
         return measures(self.fold.y, scores[: len(self.fold.y)], self.fold.viewpoint, randomised)
 
     def signed(self, scores: Floats) -> float:
-        """Return the measure with a sign: positive if predictions follow v."""
+        """Return the measure with a sign: positive if the predictions agree with v."""
         y, metric = self.fold.y, nerm.metrics.METRICS[self.measure]
         return metric.parts(y, scores[: len(y)], self.fold.viewpoint, np.ones(len(y)))[0]
 
@@ -112,7 +112,10 @@ Candidates = Callable[[Training], Find]
 
 
 def one(classifier: Callable[[Training, float], Any]) -> Candidates:
-    """Return candidates that are one model each: the unfitted ``classifier(training, limit)``."""
+    """Return the candidates of a method that fits one model per limit.
+
+    ``classifier(training, limit)`` returns the unfitted model.
+    """
     return lambda training: lambda limit: [fit_and_score(classifier(training, limit), training.fold)]
 
 
@@ -144,7 +147,10 @@ def bisected_eta_lr(training: Training) -> Find:
 
 
 def over_grid(method: Method, training: Training) -> Find:
-    """Return candidates of a method: its fits over its grid of weights, the same for every limit."""
+    """Return the candidates of a method that has a grid of weights.
+
+    They are its fits over the grid, the same for every limit.
+    """
     fits = list(method.fit(training.fold, training.lam, method.etas))
     return lambda limit: fits
 
@@ -182,10 +188,9 @@ def head(training: Training, limit: float) -> Any:
 class Selection:
     """The ``fit`` function of a method whose grid consists of limits.
 
-    For each limit it chooses the best candidate.
-
-    All comparisons are on the training rows. A candidate is sound if its positive rate in each group is at
-    least half of that of plain logistic regression, and its predictions are not constant. The choice is
+    For each limit it chooses the best candidate. All comparisons are on the training rows. A candidate is
+    sound if its positive rate in each group is at least half of that of plain logistic regression, and its
+    predictions are not constant. The choice is
 
     - the most accurate sound candidate within the limit, with the status "ok";
     - if there is none, the most accurate candidate within the limit, with the status "collapsed";

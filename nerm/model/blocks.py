@@ -86,7 +86,7 @@ class Block:
 
     @property
     def domain(self) -> tuple[float, float]:
-        """The interval (low, high) of the block's dual variables: the negative slopes of its atom."""
+        """The interval (low, high) of the dual variables: minus the slopes of the atom."""
         low, high = self.atom.facts.slopes
         return -high, -low
 
@@ -175,7 +175,7 @@ def one_sided(problem: Problem) -> int:
 
 
 def shares(blocks: Sequence[Block], thetas: Floats) -> Floats:
-    """Return the factor of each block in its term, (number of blocks,).
+    """Return the factor of each block inside its term, (number of blocks,).
 
     `thetas` holds one theta per two-sided term. The factor is theta for C+, 1 - theta for C-, and 1 for a
     block that is a whole term.
@@ -215,7 +215,7 @@ def score_unit(blocks: Iterable[Block], *, intercept: bool) -> tuple[float, floa
     """Return a typical score and the typical distance of scores from it, from which solvers start.
 
     They are 0 and 1, the scale of a margin, or for a regression the median of y (0 without an intercept) and
-    the distance from it that 9 of 10 values keep.
+    the distance within which 9 of 10 values lie.
     """
     shifts = [b.offsets / b.targets for b in blocks if b.offsets.any()]
     if not shifts:

@@ -80,7 +80,10 @@ class Algebra(ABC):
         raise InvalidInputError(must, f"{self!r} >= {bound!r}", "Write Neutrality(...) <= t")
 
     def _limitable(self, sense: str) -> WeightedTerm:
-        """Return the only term if it is a neutrality term of positive weight; raise an error otherwise."""
+        """Return the neutrality term of which this expression consists.
+
+        Raise an error if the expression is anything else, or if its weight is not positive.
+        """
         weighted, *others = self._objective().terms
         if others or weighted.term.kind != "neutrality" or not weighted.weight > 0:
             do = "Write Neutrality(...) <= t for each term of its own; a risk or a regularizer has a weight"

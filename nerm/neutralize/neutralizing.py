@@ -126,7 +126,7 @@ def compare(search: Search) -> list[Candidate]:
 
 
 def part(search: Search, rows: Ints) -> Search:
-    """Return the search on some of the rows; it adds to the same trace."""
+    """Return a search on some of the rows that adds its solves to the same trace."""
     p, s = search.problem, search.row_weight
     some = replace(
         p,
@@ -144,7 +144,10 @@ def part(search: Search, rows: Ints) -> Search:
 
 
 def _elsewhere(problem: Problem, candidate: Candidate, rows: Ints) -> Floats:
-    """Return the scores on all rows, minus the threshold, of a candidate that was fitted on some rows."""
+    """Return the scores on all rows of a candidate that was fitted on some of the rows.
+
+    Its threshold is subtracted.
+    """
     coef = candidate.solution.coef
     if problem.is_kernel:
         coef = np.zeros(problem.n)
@@ -249,7 +252,7 @@ def _combined(searches: Sequence[Search], candidates: Sequence[Candidate]) -> Cl
 def _classes(searches: Sequence[Search], start: Sequence[Candidate]) -> tuple[ClassCandidates, str]:
     """Search for one candidate per class such that the predicted class is within the limit.
 
-    Return the nearest candidates, and why they are not usable; "" if they are.
+    Return the nearest candidates, and a text that says why they are not usable; "" if they are.
     """
     target, seen = searches[0].target, [_combined(searches, start)]
     surrogates = [one.surrogate or search.surrogates[0] for search, one in zip(searches, start, strict=True)]

@@ -117,11 +117,14 @@ class Search:
 
     @property
     def left(self) -> int:
-        """The number of convex solves that are left."""
+        """The number of convex solves that the search may still do."""
         return MOST_SOLVES - len(self.rows)
 
     def affordable(self, surrogate: Any, kept: int = 0) -> int:
-        """Return how many candidates of a surrogate can be solved, if some solves are kept for later."""
+        """Return for how many weights a surrogate can still be solved.
+
+        A nonconvex surrogate needs several convex solves per weight. `kept` solves are reserved for later.
+        """
         return (self.left - kept) // (MOST_STEPS if isinstance(surrogate, DCFunction) else 1)
 
     @property
@@ -231,10 +234,11 @@ class Search:
         return candidate
 
     def usable(self, table: metrics.Thresholds) -> tuple[Bools, str]:
-        """Return which thresholds give a usable model, (m,), and why none does.
+        """Return a mask of the thresholds that give a usable model, (m,), and an objection.
 
-        The conditions are in order of importance. If no threshold meets all of them, return the thresholds
-        that meet those before the first one that none of them meets, and the objection that follows from it.
+        Several conditions are checked, the most important one first. If each threshold fails some condition,
+        the mask has the thresholds that satisfy all conditions before the first one that none of them
+        satisfies. The objection names this condition; it is "" if a usable threshold exists.
         """
         target, share, (yes, no) = self.target, table.share, self.least_shares
         conditions: list[tuple[str, Any]] = []
@@ -255,7 +259,10 @@ class Search:
         return usable, ""
 
     def directions(self, scores: Floats) -> Floats:
-        """Return the weighted agreement with the viewpoint of each term, (number of terms,)."""
+        """Return the weighted agreement of the predictions with the viewpoint of each term.
+
+        The shape is (number of terms,).
+        """
         y, s = self.problem.y, self.row_weight
         return np.array([metrics.agreement(kind, y, scores, sign(v), s) for _, kind, v in self.terms])
 
@@ -309,7 +316,10 @@ class Search:
         return self.best([one for one in (self.plain, *known) if one.solution.status.success])
 
     def uses(self, one: Candidate) -> bool:
-        """Return whether a candidate uses the limit, on the side of the plain model."""
+        """Return whether the limit is active: the measure of a candidate is about at the limit.
+
+        It must have the sign that it has for the plain model.
+        """
         return one.value >= USED * self.target.allowance and float(one.parts @ self.plain.parts) > 0
 
     @cached_property
@@ -319,7 +329,10 @@ class Search:
         return float(np.sqrt(accuracy * (1 - accuracy) / self.problem.n))
 
     def lost(self, at: Candidate, one: Candidate) -> float:
-        """Return how much less accurate than `at` a candidate is, in standard errors on the rows of `at`."""
+        """Return how much less accurate `one` is than the candidate `at`.
+
+        The difference is in standard errors of the accuracy on the rows of `at`.
+        """
         rows = at.solution.problem.n or self.problem.n  # a solution of chunks holds no rows
         error = self.error_of_accuracy * np.sqrt(self.problem.n / rows)
         return float((at.quality["accuracy"] - one.quality["accuracy"]) / max(error, 1e-300))
@@ -380,7 +393,10 @@ class Search:
     # --- the answer -------------------------------------------------------------------------------------
 
     def answer(self, candidate: Candidate) -> Neutralized:
-        """Return the result for a candidate, the last of whose solves is marked in the trace."""
+        """Return the result for a candidate.
+
+        The last solve of this candidate is marked as chosen in the trace.
+        """
         last = max((i for i, (one, _) in enumerate(self.rows) if one is candidate), default=-1)
         trace = pd.DataFrame([row for _, row in self.rows])
         return Neutralized(
@@ -399,9 +415,10 @@ class Search:
         )
 
     def nearest(self, among: Sequence[Candidate] = ()) -> Candidate:
-        """Return the certified and usable candidate with the smallest distance of the measure.
+        """Return the certified and usable candidate that is nearest to the limit.
 
-        Within the limit, the most accurate one is the nearest.
+        That is the one with the smallest distance of the measure from its best value. If several are within
+        the limit, it is the most accurate one of them.
         """
 
         def rank(one: Candidate) -> tuple[bool, bool, float, float]:

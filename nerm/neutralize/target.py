@@ -77,7 +77,10 @@ class Target:
 
     @cached_property
     def metric(self) -> Metric:
-        """The measure; for several limits, the largest share of its limit that a measure uses."""
+        """The measure that is limited.
+
+        For several limits it is the largest ratio of a measure's distance to its limit.
+        """
         if not isinstance(self.limit, Mapping):
             return as_metric(self.measure)
         return combined({name: limit for name, limit in self.limit.items() if name != "accuracy"})
@@ -89,12 +92,12 @@ class Target:
 
     @property
     def allowance(self) -> float:
-        """The largest distance of the measure from its best value."""
+        """The largest distance of the measure from its best value that the limit allows."""
         return 1.0 if self.metric.limits else self.metric.allowance(self.limit)
 
     @property
     def statements(self) -> tuple[tuple[Metric, float], ...]:
-        """Every measure with its limit, the accuracy last."""
+        """The pairs of a measure and its limit; the accuracy is last."""
         floor = ((METRICS["accuracy"], self.least_accuracy),) if self.least_accuracy else ()
         return (self.metric.limits or ((self.metric, self.limit),)) + floor
 
@@ -104,7 +107,10 @@ class Target:
         return " and ".join(metric.condition(limit) for metric, limit in self.statements)
 
     def tightened(self, share: float) -> "Target":
-        """Return the target with limits that allow only this share of the distances."""
+        """Return the target with tighter limits.
+
+        They allow only this share of the distance of each measure from its best value.
+        """
         tight = {m.name: m.best + share * (limit - m.best) for m, limit in self.statements if m.weights}
         if not self.metric.limits:
             return replace(self, limit=next(iter(tight.values())))
@@ -169,7 +175,7 @@ class Candidate:
 
     @property
     def sides(self) -> tuple[str, ...]:
-        """The side of each term: "agreement" or "disagreement"."""
+        """What each term penalizes: "agreement" or "disagreement" with the viewpoint."""
         return tuple(side_of(self.surrogate, weight) for weight in self.weights.tolist())
 
     @property
@@ -184,9 +190,10 @@ class Candidate:
 
 
 def side_of(surrogate: Any, weight: float) -> str:
-    """Return the side of the term for a signed weight: "agreement" or "disagreement".
+    """Return what a term of this signed weight penalizes: "agreement" or "disagreement".
 
-    A nonnegative weight penalizes agreement with the viewpoint. An increasing psi exchanges the two sides.
+    A nonnegative weight penalizes agreement of the predictions with the viewpoint, a negative one
+    disagreement. An increasing psi exchanges the two.
     """
     increasing = surrogate is not None and surrogate.facts.monotone == "increasing"
     return "agreement" if (weight >= 0) != increasing else "disagreement"
@@ -198,10 +205,10 @@ def shown(values: tuple[Any, ...]) -> Any:
 
 
 def trace_rows(candidate: Candidate, measured: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return one row of the trace per convex solve of a candidate; `measured` is about the last solve.
+    """Return the rows of the trace for a candidate, one per convex solve.
 
-    A candidate that is not convex has one row per convex step; only the last one is measured. The status is
-    that of the convex step, and "stationary" if it is the last one.
+    `measured` holds the measures of the last solve. A nonconvex candidate has one row per convex step, and
+    only the last one is measured. The status is that of the convex step; in the last row it is "stationary".
     """
     solution = candidate.solution
     row = {

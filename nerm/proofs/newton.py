@@ -106,7 +106,7 @@ _KNOWN: WeakKeyDictionary[Solution, NewtonStep] = WeakKeyDictionary()
 
 
 def newton_step(solution: Solution) -> NewtonStep:
-    """Return the Newton step at a solution, computed once.
+    """Return the Newton system at a solution; it is computed once and kept.
 
     Raise `Degenerate` if the regularizer is not the squared l2 norm alone, or if the system is too large.
     """

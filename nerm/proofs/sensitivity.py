@@ -137,7 +137,11 @@ class Linearization:
 
     @cached_property
     def system(self) -> System:
-        """The linearised conditions. A has the active rows, then those of w_j = 0 and of the ties."""
+        """The linear system of the module docstring, H dz + A' dm = -g and A dz = s.
+
+        The rows of A are, in this order, the active rows, the coefficients that the l1 norm keeps at 0, and
+        the ties C+ = C-.
+        """
         H = self.space.hessian(self.density / self.problem.divisor, self.mu)
         held = np.eye(self.space.size)[: len(self.w)][self.held]
         return System(H, np.vstack([self.space.rows(self.active), held, self.tie_gradients[self.tied]]))

@@ -114,7 +114,7 @@ class System:
 
     @cached_property
     def _scaled(self) -> tuple[Floats, Floats]:
-        """The Hessian in this basis with a diagonal scaling, and the scaling."""
+        """The Hessian in the basis of A dz = 0 with a diagonal scaling, and the scaling."""
         K = self._basis.T @ self.H @ self._basis
         scale = 1 / np.sqrt(np.maximum(np.abs(K).max(axis=1, initial=0.0), 1e-300))
         scaled = scale[:, None] * K * scale

@@ -121,7 +121,10 @@ class Settings:
 
     @property
     def aim(self) -> Metric:
-        """The measure that is limited; with etas, the measure that the neutrality term controls."""
+        """The name of the measure that is limited.
+
+        With etas, it is the measure that the neutrality term controls.
+        """
         if self.measure == MEAN_DIFFERENCE.name:
             return MEAN_DIFFERENCE
         return moved_by(self.weights) if self.etas else as_metric(self.measure)

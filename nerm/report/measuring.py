@@ -89,7 +89,7 @@ class Display:
         return [*self.columns][-1]
 
     def heads(self, task: TableTask) -> list[str]:
-        """Return the heads of the rates of a group."""
+        """Return the column heads of the rates of a group."""
         return [head.replace("{}", task.outcome) for head in self.rates]
 
 
@@ -193,7 +193,7 @@ class Point:
 
     @property
     def of_one_decision(self) -> float:
-        """The accuracy of one decision for all rows, the more frequent one."""
+        """The accuracy of the constant prediction: the more frequent label for all rows."""
         return float(max((self.task.y > 0).mean(), (self.task.y < 0).mean()))
 
     @property
@@ -391,7 +391,10 @@ def _difference(decided: Array, one: str, other: str, these: Bools, those: Bools
 
 
 def counted_terms(task: TableTask) -> dict[str, Floats]:
-    """Return the terms that count for measures: those with FEW_ROWS rows on both sides, else all."""
+    """Return the terms with FEW_ROWS rows on both sides; all terms if there are none.
+
+    Only these terms count in the measures.
+    """
     sizes = {name: min((v > 0).sum(), (v < 0).sum()) for name, v in task.terms.items()}
     least = FEW_ROWS if max(sizes.values()) >= FEW_ROWS else 0
     return {name: v for name, v in task.terms.items() if sizes[name] >= least}
@@ -423,7 +426,7 @@ def measures_of(task: TableTask, scores: Floats) -> Measured:
 
 
 def _measures_of_numbers(task: TableTask, scores: Floats) -> Measured:
-    """Return the same for the predictions of a regression."""
+    """Return the same fields as `measures_of`, for the predictions of a regression."""
     y, differences = np.asarray(task.numbers), differences_of(task, scores)
     enough = [difference for difference in differences if not difference.few] or differences
     error = scores - y

@@ -58,7 +58,10 @@ def largest_coefficients(study: Study, point: Point) -> list[dict[str, Any]]:
 
 
 def with_content(statements: Iterable[Statement]) -> tuple[list[Statement], str | None]:
-    """Return the bounds with content, and one line about the others; None if there are no others."""
+    """Return the bounds that are not vacuous, and one line about the vacuous ones.
+
+    The line is None if there are none.
+    """
     every = list(statements)
     stated = [each for each in every if each.holds and not each.vacuous]
     reasons: dict[str, list[str]] = {}
@@ -203,7 +206,7 @@ def distributions_svg(point: Point) -> str:
 def _named(places: Sequence[tuple[float, float]], study: Study) -> list[bool]:
     """Return for each point whether its name is written in the figure.
 
-    Names must not overlap vertically; the chosen point has priority, then the order of the points.
+    Names must not overlap vertically. The chosen point comes first, then the points in their order.
     """
     lines: dict[int, float] = {}
     for k in (study.chosen, *range(len(study.points))):

@@ -192,11 +192,11 @@ def audit_study(task: TableTask, scores: Floats, settings: Settings, progress: P
 
 
 def by_group(task: TableTask, seen: Floats, held: TableTask, scores: Floats) -> Floats:
-    """Return scores, (n,), minus one threshold per group.
+    """Return scores, (n,), minus one threshold per group, so that positive rates are equal.
 
     The thresholds make the positive rates of all groups in the rows of `task` equal. The common rate is the
-    positive rate of all these rows; a group reaches it up to one row. With several viewpoints, each
-    combination of their groups has its own threshold. Of a regression, the means of all groups become equal.
+    positive rate of all these rows; each group has it up to one row. With several viewpoints, each
+    combination of their groups has its own threshold. For a regression, the means of all groups become equal.
 
     Parameters
     ----------
@@ -299,7 +299,7 @@ def run_study(
 
 @dataclass
 class _Steps:
-    """Say before each fit how many fits are left, and how long they may take."""
+    """A progress text before each fit: how many fits are left, and how long they may take."""
 
     progress: Progress
     left: int
@@ -313,14 +313,17 @@ class _Steps:
         self.done, self.left = self.done + 1, self.left - 1
 
     def of(self, part: str) -> Progress:
-        """Return the same with another beginning of its texts."""
+        """Return the same progress text with another beginning."""
         return lambda text: self(part + text)
 
 
 def _unchanged(
     models: Mapping[Level, FittedModel], training: Training, needed: Level | None
 ) -> tuple[float, ...]:
-    """Return the limits whose model decides or predicts as the plain one, without neutrality, does."""
+    """Return the limits that change nothing.
+
+    Their model makes the same decisions (or predictions) as the plain model, which has no neutrality term.
+    """
     plain, X = models.get(Level()), training.coded[1]
     if plain is None:
         return ()

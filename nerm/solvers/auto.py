@@ -107,9 +107,10 @@ def pair_steps(shape: Shape) -> float:
 
 
 def cone_program(shape: Shape, slower: float = 1.0) -> float:
-    """Return the cost of a cone solver, which factors sparse systems of all rows and columns, with fill-in.
+    """Return the cost of a cone solver.
 
-    `slower` is the time of the solver relative to Clarabel; inf excludes the solver from ``"auto"``.
+    It factors sparse systems of all rows and columns, with fill-in. `slower` is the time of the solver
+    relative to Clarabel; inf excludes the solver from ``"auto"``.
     """
     k = min(shape.rows, shape.columns)
     formed = shape.squares if shape.sparse else shape.rows * float(k) ** 2
@@ -117,7 +118,7 @@ def cone_program(shape: Shape, slower: float = 1.0) -> float:
 
 
 def one_pass(shape: Shape) -> float:
-    """Return the cost of a product with X or K, and with its transpose."""
+    """Return the cost of one product with X (or K) and one with its transpose."""
     return 2 * ENTRY * shape.nonzeros + ROW * shape.rows
 
 

@@ -31,7 +31,10 @@ class Session(ABC):
 
     @abstractmethod
     def answer(self, problem: Problem, accuracy: float, options: dict[str, Any]) -> Answer:
-        """Solve to about this relative accuracy; `deadline` is one more argument if `Solver.keeps_time`."""
+        """Solve a problem to about this relative accuracy.
+
+        If the solver has `keeps_time`, the call has one more argument, `deadline`.
+        """
 
     def renewed(self, problem: Problem) -> bool:
         """Prepare for a problem with other terms on the same rows; return False if it needs a new session."""
@@ -162,7 +165,10 @@ def path_order(problems: Sequence[Problem]) -> list[int]:
 
 
 def limit(deadline: float) -> dict[str, Any]:
-    """Return ``{"deadline": deadline}``, or {} for NEVER, because not every session accepts a deadline."""
+    """Return the keyword argument ``{"deadline": deadline}``, or {} for NEVER.
+
+    Not every session accepts a deadline.
+    """
     return {} if deadline == clock.NEVER else {"deadline": deadline}
 
 

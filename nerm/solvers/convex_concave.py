@@ -67,7 +67,10 @@ def stationary_points(
 def _settle(
     problem: Problem, solve: Solve, tol: float, max_steps: int, deadline: float, start: Hypothesis | None
 ) -> Solution:
-    """Take steps until the objective stops decreasing; return the best hypothesis as a solution."""
+    """Take convex-concave steps until the objective stops decreasing.
+
+    Return the best hypothesis as a solution.
+    """
     best = (np.zeros(problem.hypothesis.size), 0.0) if start is None else start
     lowest = np.inf if start is None else _height(problem, best)
     weights = [problem.objective.terms[block.term].weight for block in differences(problem)]
@@ -102,7 +105,7 @@ def _settle(
 
 
 def _height(problem: Problem, at: Hypothesis) -> float:
-    """Return the objective at a hypothesis; infinite if a constraint is violated."""
+    """Return the objective at a hypothesis; infinity if a constraint is violated."""
     violated = problem.objective.constraints and problem.violation(*at) > 0
     return np.inf if violated else float(problem.evaluate(*at))
 

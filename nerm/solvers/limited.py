@@ -144,7 +144,10 @@ class LimitedSession(Session):
         return mixed
 
     def _is_met(self, point: Solved) -> bool:
-        """Return whether the value and the bound of a point agree; `certify_answer` restores the limit."""
+        """Return whether the value and the lower bound of a point agree to the accuracy.
+
+        A small violation of the limit is allowed here: `certify_answer` restores the limit.
+        """
         return point.value - point.bound <= self.accuracy * abs(point.value)
 
     def _answer(self, point: Solved) -> Answer:

@@ -81,12 +81,12 @@ class Layout:
         Whether to leave out rows with a wrong number of fields; otherwise they are an error.
     decimal
         The decimal mark: "comma" or "point"; by default it is guessed for each column.
-    usual
+    training_decimal
         The decimal mark of the table that a model was fitted on, for columns that can be read with both.
     exact
         Whether values that differ only by case, blanks or accents are different values.
-    same
-        By value, another value of the target or the viewpoint that means the same.
+    synonyms
+        For the target and the viewpoint: by value, another value with the same meaning that replaces it.
     missing
         Words that mean "missing", beside `nerm.tables.values.MISSING`.
     """
@@ -100,9 +100,9 @@ class Layout:
     skip_lines: int = 0
     skip_bad_rows: bool = False
     decimal: str | None = None
-    usual: str | None = None
+    training_decimal: str | None = None
     exact: bool = False
-    same: Mapping[str, str] = field(default_factory=dict)
+    synonyms: Mapping[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
 
     def refuse(self, must: str, got: str, do: str) -> InvalidInputError:
@@ -319,7 +319,7 @@ class TextTable:
         By column name, the decimal mark, for columns whose numbers Python's float() would misread.
     notes
         Messages for the user about how the file was read.
-    exact, same
+    exact, synonyms
         As for `nerm.tables.reading.Layout`.
     missing
         All words that mean "missing", in upper or lower case.
@@ -343,7 +343,7 @@ class TextTable:
     marks: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     exact: bool = False
-    same: Mapping[str, str] = field(default_factory=dict)
+    synonyms: Mapping[str, str] = field(default_factory=dict)
     missing: tuple[str, ...] = MISSING
 
     def __len__(self) -> int:
@@ -384,13 +384,13 @@ class TextTable:
         """
         words, mark = self[name], self.marks.get(name)
         numbers = numbers_in(words, mark)
-        if mark is None and self.usual:  # the mark may occur for the first time in a later part
+        if mark is None and self.main_decimal:  # the mark may occur for the first time in a later part
             strange = np.isnan(numbers)
-            numbers[strange] = numbers_in(words[strange], self.usual)
+            numbers[strange] = numbers_in(words[strange], self.main_decimal)
         return np.where(self.unknown(name), np.nan, numbers)
 
     @property
-    def usual(self) -> str | None:
+    def main_decimal(self) -> str | None:
         """The most frequent of the `marks`; None if there are none."""
         return mode(self.marks.values()) if self.marks else None
 
@@ -398,7 +398,7 @@ class TextTable:
         r"""Return the values of a column, (n,), with one spelling for each, and notes on what was merged.
 
         Values that differ only by case, blanks or accents are one value, unless the table is `exact`. `role`
-        is True for a target or viewpoint, whose values `same` merges too.
+        is True for a target or viewpoint, whose values `synonyms` merges too.
 
         >>> parse_table("a,y\n1,yes\n2,Yes\n3,yes\n", "t").categories("y")
         (array(['yes', 'yes', 'yes'], dtype=object),
@@ -436,9 +436,12 @@ class TextTable:
         return np.array([found.get(word, word) for word in words], dtype=object)
 
     def _keys(self, *, role: bool) -> tuple[Callable[[str], str], dict[str, str]]:
-        """Return the function whose equal values mean one value, and `same` by its values."""
+        """Return a function `key` and the synonyms by their keys.
+
+        Words with the same key are one value.
+        """
         key = str if self.exact else key_of
-        return key, {key(word): key(other) for word, other in (self.same if role else {}).items()}
+        return key, {key(word): key(other) for word, other in (self.synonyms if role else {}).items()}
 
     def refuse(self, name: str, cells: Bools, must: str, do: str, got: str = "{}") -> None:
         """Raise an error that names the first of these cells of a column, if there are any.
@@ -600,12 +603,12 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
         frame, notes = _frame(names, rows, start, layout), list[str]()
         if not start:
             marks = values.decimal_marks(
-                frame, MARKS.get(layout.decimal or ""), content.separator, layout.usual
+                frame, MARKS.get(layout.decimal or ""), content.separator, layout.training_decimal
             )
             notes += [*content.notes, *named, *_decimal_notes(marks)]
         if bad := len(rows) - len(frame):
             notes.append(f"{bad} rows with a wrong number of fields were left out")
-        yield TextTable(layout.name, frame, marks, tuple(notes), layout.exact, layout.same, missing)
+        yield TextTable(layout.name, frame, marks, tuple(notes), layout.exact, layout.synonyms, missing)
         start += len(rows)
         rows = list(islice(records, per_part))
 

@@ -95,8 +95,8 @@ class Numeric:
     def code(self, table: TextTable, guesses: Guesses) -> Matrix:
         """Return the coded column of a table, (n, features), and count the guesses.
 
-        These are the missing values, if no indicator column marks them, and dates that could be read in
-        another order than in fit.
+        A guess is a missing value, if no indicator column marks it, or a date that could be read in another
+        order than in fit.
         """
         numbers, unknown = values_of(table, self.name, self.holds)[self.part], table.unknown(self.name)
         what = f"dates ({self.holds})" if self.part else "numbers"
@@ -174,7 +174,10 @@ ORDERS_0_2 = dict(zip(("ymd", "dmy", "mdy", "named", "ym"), ORDERS, strict=True)
 
 
 def _restored(kind: str, **fields: Any) -> Iterator[Numeric | Nominal]:
-    """Yield the coding that was saved with these fields; the dates of 0.2 were saved as one for all parts."""
+    """Yield the codings that were saved with these fields.
+
+    Version 0.2 saved the three components of a date as one coding.
+    """
     if kind != "Dates":
         yield CODINGS[kind](**fields)
         return
@@ -249,7 +252,7 @@ class SavedModel:
         return io.loads(data, trusted=list(self.trusted))
 
     def head(self, task: TableTask, unseen: bool) -> tuple[Self, Floats]:
-        """Return the base model of a head, and scores of the rows, (n,), that have not seen their labels.
+        """Return the base model of a head, and scores of the rows, (n,), made without their labels.
 
         The classifier is fitted again on the rows, and scores them by cross-fitting. With `unseen`, which
         states that it was fitted on other rows, it is kept and scores them itself.
@@ -321,9 +324,10 @@ class Trees:
 
     @classmethod
     def learn(cls, X: Matrix, y: Floats, seed: int) -> tuple[Self, Floats]:
-        """Fit trees on rows X, (n, d), with labels y, (n,); return them and scores of the same rows, (n,).
+        """Fit trees on rows X, (n, d), with labels y, (n,).
 
-        Each of these scores is by trees that were fitted on other rows (`nerm.features.cross_fitted`).
+        Return the trees, and scores of the same rows, (n,). Each of these scores is by trees that were fitted
+        on other rows (`nerm.features.cross_fitted`).
         """
         X, folds = _dense(X), min(5, int((y > 0).sum()), int((y <= 0).sum()))
         if folds < 2:
@@ -415,13 +419,14 @@ class Recipe:
         return names if self.base is None else [*names, "score of the base model"]
 
     def imputation_notes(self, guesses: Guesses) -> tuple[str, ...]:
-        """Return notes on the guesses that `transform` counted."""
+        """Return notes on the guesses that `transform` counted: imputed or corrected values."""
         return tuple(f"{name!r}: {text.format(n)}" for (name, text), n in guesses.items() if n)
 
     def transform(self, table: TextTable) -> tuple[Matrix, Guesses]:
-        """Code a table; return the matrix, (n, features), and the numbers of guessed values.
+        """Code a table; return the matrix, (n, features), and the numbers of guesses.
 
-        The matrix is CSR if more than half of its entries are 0, else dense.
+        The matrix is CSR if more than half of its entries are 0, else dense. A guess is a value that is
+        missing, unknown or unclear, so that another value is used.
         """
         absent = dict.fromkeys(column.name for column in self.columns if column.name not in table.names)
         if absent:
@@ -525,7 +530,7 @@ def learn_recipe(
         got = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
         raise InvalidInputError(must, got, "Add columns to learn from")
     notes += [f"{name!r} left out: {why}" for name, why in left_out.items()]
-    recipe = Recipe(tuple(columns), left_out, table.missing, table.usual)
+    recipe = Recipe(tuple(columns), left_out, table.missing, table.main_decimal)
     if (features := len(recipe.feature_names)) > max(MOST_LEVELS, len(table) / 2):
         more = "a larger --lam or fewer columns may serve new rows better"
         notes.append(f"{features} features for {len(table)} rows, so a model can overfit them: {more}")

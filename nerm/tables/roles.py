@@ -137,7 +137,7 @@ class TableTask:
 
     @property
     def outcome(self) -> str:
-        """The positive decision, such as "income = high"; for a regression, the target column."""
+        """The positive value of the target, such as "income = high"; for a regression, the target column."""
         return self.target.group(1) if self.numbers is None else self.target.column
 
     @property
@@ -155,7 +155,10 @@ class TableTask:
 
     @property
     def strata(self) -> list[Floats]:
-        """The arrays by which splits are stratified: the target and every term, (n,) each."""
+        """The arrays whose combinations of values are the strata of a split.
+
+        They are the target and every term, (n,) each.
+        """
         return [self.y, *self.terms.values()]
 
     def __len__(self) -> int:
@@ -434,8 +437,8 @@ def _order(value: str) -> tuple[bool, float, str]:
 def kind_of(name: str, table: TextTable) -> str:
     """Return the kind of a column's values: numbers, words, or dates in one of `values.ORDERS`.
 
-    If not all known values are numbers (or dates), but most are, or most of the different ones, the column is
-    refused.
+    If most known values (or most of the different ones) are numbers or dates, but not all, the column is
+    ambiguous, and an error is raised.
     """
     words, unknown = table[name], table.unknown(name)
     known, kind, what = int((~unknown).sum()), NUMBERS, "numbers"
@@ -574,10 +577,11 @@ def _leak_notes(task: TableTask, kinds: Mapping[str, str]) -> list[str]:
 
 
 def _told_by(table: TextTable, name: str, kind: str, signs: Floats) -> str:
-    """Return how a column by itself tells nearly all signs, (n,); "" if it does not.
+    """Return how a column alone determines nearly all signs, as text; "" if it does not.
 
-    A value tells the sign of a row if most other rows with this value have that sign. So a value that occurs
-    once tells nothing, and a column of 60 different values does not give the signs away by chance.
+    A value determines the sign of a row if most other rows with this value have that sign. So a value that
+    occurs once determines nothing, and a column of 60 different values does not determine the signs by
+    chance.
     """
     unknown, positive = table.unknown(name), signs > 0
     rows = len(positive)
@@ -586,7 +590,7 @@ def _told_by(table: TextTable, name: str, kind: str, signs: Floats) -> str:
         return ""
 
     def errors(values: Array) -> pd.Series:
-        """Return by value the number of rows whose sign it does not tell."""
+        """Return for each value the number of rows whose sign it does not determine."""
         counts = pd.crosstab(values, positive).reindex(columns=[False, True], fill_value=0)
         down, up = counts[False], counts[True]
         return down.where(down <= up + 1, 0) + up.where(up <= down + 1, 0)

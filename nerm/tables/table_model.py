@@ -33,7 +33,9 @@ class TableModel:
     target, viewpoint
         The roles of target and viewpoint: column, positive and negative value.
     facts
-        Facts about the fit, as plain data.
+        Plain data about the fit: target limit or eta ("asked"), measure, its value
+        ("reached"), promise, weights, objective, rows, seed, solver, status, relative_gap, seconds, warning,
+        notes and some others (`nerm.cli.fit` writes them).
 
     Examples
     --------
@@ -95,9 +97,10 @@ class TableModel:
         return np.concatenate(parts), guessed
 
     def labels(self, scores: Floats) -> Array:
-        """Return the target's positive value for scores above 0, else the negative one, (n,).
+        """Return the predicted values of the target, (n,), for given scores.
 
-        For a regression these are the scores.
+        It is the positive value for scores above 0, else the negative one. For a regression the scores are
+        returned.
         """
         if self.is_regression:
             return scores
@@ -120,7 +123,10 @@ class TableModel:
 
 
 def scores_of(estimator: Any, matrix: Matrix) -> Floats:
-    """Return the scores of a classifier for coded rows, (n, d), or the predictions of a regressor, (n,)."""
+    """Return the scores f(x) of coded rows, (n, d), by a classifier, as an (n,) array.
+
+    For a regressor these are the predictions.
+    """
     score = getattr(estimator, "decision_function", estimator.predict)
     return np.asarray(score(matrix))
 
@@ -180,9 +186,10 @@ def model_of(content: Mapping[str, Any], path: Any) -> TableModel:
 
 
 def score_column(task: TableTask, column: str, threshold: float | None) -> Floats:
-    """Return a column of scores minus the threshold, (n,); of a regression, the predictions.
+    """Return the scores in a column minus the threshold, (n,).
 
-    Without a threshold it is 0; then scores that may be probabilities, because none is negative, are refused.
+    Without a threshold it is 0; then an error is raised if no score is negative, because such scores may be
+    probabilities. For a regression the column holds predictions, and nothing is subtracted.
     """
     numbers = task.table.numbers(column)
     must = f"the score {column!r} must be a number in every row"
@@ -198,7 +205,10 @@ def score_column(task: TableTask, column: str, threshold: float | None) -> Float
 
 
 def decision_column(task: TableTask, column: str) -> Floats:
-    """Return +1 or -1 per row, (n,), for a column of decisions written as values of the target."""
+    """Return the decisions in a column as +1 or -1, (n,).
+
+    The column holds values of the target.
+    """
     target, table = task.target, task.table
     known = [target.positive, target.negative, *table.categories(target.column, role=True)[0]]
     decided = table.matched(column, known, role=True)

@@ -148,7 +148,9 @@ def safe_words(words: Any) -> Any:
 
 
 def written(unknown: Array) -> str:
-    """Return how missing cells are written, for a sentence; "" if all are empty.
+    """Return the words for missing cells that occur in the table, for a sentence.
+
+    It is "" if all missing cells are empty.
 
     >>> written(np.array(["", "NA", "NA"], dtype=object))
     ", written 'NA'"

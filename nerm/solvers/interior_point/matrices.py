@@ -52,9 +52,10 @@ from nerm.typing import Floats, Ints, Matrix
 
 
 class Data(NamedTuple):
-    """The targets t, row weights B and bends of all blocks, each (J, n), and facts about the blocks, (J, 6).
+    """The targets t, row weights B and bends of all blocks, each (J, n), and a table of the blocks.
 
-    The function `table` explains the columns of the facts.
+    `nerm.solvers.interior_point.passes` defines the bend. The function `table` explains the columns of the
+    table, (J, 6).
     """
 
     targets: Floats
@@ -152,7 +153,7 @@ class Linearisation:
 
 
 def table(blocks: Sequence[Block]) -> Floats:
-    """Return one line of facts per block for compiled code, (J, 6).
+    """Return one line of numbers per block for compiled code, (J, 6).
 
     The columns are: quadratic, low and high of the conjugate; the kind of block (MOVING, AFFINE or SMOOTH);
     its side (0, +1 or -1); and the index of e_k among the row vectors of `passes.linearise` (0 for a single
@@ -556,7 +557,7 @@ class Features:
         return found[0] if len(found) == 1 else np.concatenate(found)
 
     def columns(self, V: Floats) -> Floats:
-        """Return X'V', (d, few), for V of shape (few, n)."""
+        """Return X'V', (d, k), for a few row vectors V, (k, n)."""
         return self.workers.add_up(lambda *part: self._parts[part][1] @ V[:, slice(*part)].T)
 
     def gram(self, density: Floats) -> Floats:
@@ -582,7 +583,11 @@ class Features:
 
     @cached_property
     def _by_column(self) -> tuple[Ints, Ints, Ints]:
-        """The entries in the order of their columns: where each column starts, their rows and places."""
+        """The entries of a sparse X, sorted by column.
+
+        These are the place where each column starts, and for each entry its row and its place in the CSR
+        data.
+        """
         X: Any = self.X
         numbers = np.arange(X.nnz, dtype=X.indptr.dtype)
         places = sp.csr_array((numbers, X.indices, X.indptr), shape=self.shape).tocsc()
@@ -690,11 +695,11 @@ def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[
 
 
 def cholesky(matrix: Floats) -> Floats:
-    """Return the upper Cholesky factor of a positive semidefinite matrix.
+    """Return the upper Cholesky factor of a positive semidefinite matrix, changed in place.
 
-    The matrix is changed in place: before each factorization, add a multiple of its mean diagonal entry to
-    the diagonal, at first 4e-16 times its size, then 100 times more each time. LAPACK is called directly,
-    since on small systems the checks of scipy cost as much as the factorization.
+    Before each attempt a multiple of the mean diagonal entry is added to the diagonal: at first 4e-16 times
+    this entry, then 100 times more after each failure. LAPACK is called directly, since on small systems the
+    checks of scipy cost as much as the factorization.
     """
     diagonal = np.arange(len(matrix))
     mean = float(matrix.diagonal().mean())

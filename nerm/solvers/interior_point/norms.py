@@ -262,7 +262,7 @@ class MaxNorms(GroupNorms):
 
 
 def _total(x: Floats) -> Floats:
-    """Return the sum over a and b of each group, (G, 1), for x of shape (2, G, size)."""
+    """Return the sum over a and b of each group, (G, 1); x, (2, G, size), holds both."""
     return np.asarray(x.sum(axis=(0, 2))[:, None])
 
 

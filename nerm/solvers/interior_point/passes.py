@@ -150,11 +150,11 @@ def _value(t, B, a, f, q, lo, hi):  # type: ignore[no-untyped-def]
 
 @compiled(**options)
 def direct(data, duals, move, nu, change, corrected, start, stop):  # type: ignore[no-untyped-def]
-    """Compute the change du of every dual variable u from the change of the scores.
+    """Compute the change du of every dual variable u from the change df of the scores.
 
-    `change`, (n,), is the change df of the scores. If `corrected`, du = kappa (t df + rho); otherwise over =
-    under = 0 in rho, the affine direction. Return a histogram with BINS equal bins: a row that would reach a
-    bound of u after a share s < 1 of this step adds its weight nu B to the bin of s.
+    `change`, (n,), is df. If `corrected`, du = kappa (t df + rho); otherwise over = under = 0 in rho, the
+    affine direction. Return a histogram with BINS equal bins on [0, 1). If u of a row would arrive at one of
+    its bounds after the share s < 1 of this step, the row adds its weight nu B to the bin that contains s.
     """
     table = data[3]
     histogram = np.zeros(BINS)
@@ -276,7 +276,10 @@ def _fit(t, f, u, pp, pm, up, down, a, q, keep, has_lo, has_hi):  # type: ignore
 
 @compiled(**options)
 def _share(z, m):  # type: ignore[no-untyped-def]
-    """Return the root x in (0, 1) of z + m/x - m/(1 - x) = 0, without cancellation."""
+    """Return the root x in (0, 1) of z + m / x - m / (1 - x) = 0, without cancellation.
+
+    x is the position of u in its interval on the central path.
+    """
     small = 2.0 * m / (abs(z) + 2.0 * m + np.sqrt(z * z + 4.0 * m * m))
     return 1.0 - small if z > 0 else small
 

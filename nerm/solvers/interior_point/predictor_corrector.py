@@ -186,9 +186,9 @@ class PredictorCorrector:
         return self.arrays.by_block(self.factors[: self.arrays.singles], nu)
 
     def start(self, here: Outcome, score_error: float) -> State:
-        """Return the state on the central path at the scores of a hypothesis.
+        """Return the state on the central path at the scores of the hypothesis `here`.
 
-        The barrier is the expected error of the scores.
+        The barrier parameter is the expected error of the scores.
         """
         barrier = min(max(score_error, self.tuning.least_error), self.tuning.cold_error)
         nu = central_sides(self.arrays.sides(here.values), self.eta, barrier * self.side_unit[:, 0])
@@ -347,12 +347,12 @@ class PredictorCorrector:
     ) -> Callable[[Floats, Floats, Floats, Floats], Direction]:
         """Factor the Newton system of the module docstring; return a function that solves it.
 
-        The function takes four parts of the right-hand side and returns a `Direction`::
+        The function takes four parts of the right-hand side and returns a `Direction`:
 
-            (X, 1)'h, (d + 1,)      h is the second row vector of `passes.linearise` or that of
-            `passes.correct` change, (J,)            the part of the change of each block value that does not
-            depend on (dw, db) r, (K, 2)               the required changes of the products nu sigma of the
-            sides sum omega k, (d,)       the part of the norms (`NormDuals.right_hand_side`)
+        - (X, 1)'h, (d + 1,), for the row vector h of `passes.linearise` or of `passes.correct`;
+        - change, (J,), the part of the change of each block value that does not depend on (dw, db);
+        - r, (K, 2), the required changes of the products nu sigma of the sides;
+        - sum omega k, (d,), the part of the norms (`NormDuals.right_hand_side`).
         """
         arrays = self.arrays
         d = len(state.coef)
@@ -418,7 +418,7 @@ def central_sides(values: Floats, eta: Floats, unit: Floats) -> Floats:
 
 
 def _quantile(histogram: Floats, weight: float) -> float:
-    """Return the longest step that at most the given weight of rows must shorten.
+    """Return the longest step for which at most this weight of rows would leave its bounds.
 
     `histogram` holds the weight of rows by their longest step in [0, 1). Return inf if its total is at most
     `weight`.

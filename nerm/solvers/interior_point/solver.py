@@ -56,7 +56,7 @@ class InteriorPoint(NermSolver):
 
 
 def structure_of(problem: Problem) -> Structure:
-    """Return the structure of the weighted sum of the regularizers of a linear problem."""
+    """Return the weighted sum of the regularizers of a linear problem as one `Structure`."""
     d = problem.hypothesis.size
     parts = [(weight, atom.structure(d) or Structure(0.0)) for weight, atom in parts_of(problem.regularizers)]
     norms = tuple(n._replace(weights=weight * n.weights) for weight, part in parts for n in part.norms)
@@ -65,7 +65,10 @@ def structure_of(problem: Problem) -> Structure:
 
 
 def needs_axes(problem: Problem) -> bool:
-    """Whether the unknowns of the method must be the coefficients themselves."""
+    """Whether the unknowns must be the coefficients themselves, not other coordinates.
+
+    This is so if the problem has norms of coefficients or of groups of them.
+    """
     return any(not isinstance(atom, SquaredL2) for _, atom in parts_of(problem.regularizers))
 
 

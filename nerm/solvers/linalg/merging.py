@@ -50,7 +50,7 @@ class DistinctRows:
     hypothesis: Hypothesis
 
     def add_up(self, weights: Floats) -> Floats:
-        """Return the total weight of each distinct row, (m,)."""
+        """Return the total weight of each distinct row, (m,), for weights of the given rows."""
         return np.asarray(np.bincount(self.index, weights, len(self.first)), dtype=float)
 
     def fits(self, blocks: Sequence[Block]) -> bool:
@@ -262,7 +262,7 @@ class SplitSession(Session):
 def split_problem(problem: Problem) -> Problem:
     """Return the problem in which each block is replaced by one block per part of its atom.
 
-    A constant is lost.
+    The parts add up to the atom up to a constant, which the new problem omits.
     """
     split = [replace(block, atom=part) for block in problem.blocks for part in block.atom.parts]
     return replace(problem, blocks=tuple(split))

@@ -1,9 +1,9 @@
 """The SMO at fixed theta: a compiled loop of pair steps, and its state.
 
-Every atom psi_j has a conjugate a u + (q/2) u^2 on an interval, with a the bend of the atom: hinge, pinball,
-identity and absolute value with q = 0, squared hinge and Huber functions with q > 0. Let mu be the total
-weight of the squared l2 terms, lambda = mu * divisor, and K the Gram matrix. At fixed theta the dual, times
-the problem's divisor, is
+Every atom psi_j has the conjugate bend u + (q/2) u^2 on an interval, where bend and q are numbers: hinge,
+pinball, identity and absolute value with q = 0, squared hinge and Huber functions with q > 0. Let mu be the
+total weight of the squared l2 terms, lambda = mu * divisor, and K the Gram matrix. At fixed theta the dual,
+times the problem's divisor, is
 
 ::
 
@@ -12,8 +12,8 @@ the problem's divisor, is
     },
 
 where block j has the multipliers beta_j, the targets t_j and the weights W_j = factor * share * weights; the
-share is theta, 1 - theta or 1. The offset of a row is added to the bend a. The variable a_i is called the
-level of row i.
+share is theta, 1 - theta or 1. The offset of a row is added to the bend. The variable a_i, the weighted dual
+variable of row i, is called its level.
 
 h_i is concave and piecewise quadratic, and its slope at a_i is the score at which the derivatives of the
 atoms of row i add up to -a_i. So the slope falls from segment to segment (`Segments`): it is constant on a
@@ -119,7 +119,7 @@ class Segments:
     def values(self, scores: Floats) -> Floats:
         """Return the sum of each block at these scores, times the weight of its term, (J,).
 
-        The value of an atom at the margin m is the maximum of u m - a u - (q/2) u^2 over its slopes u.
+        The value of an atom at the margin m is the maximum of u m - bend u - (q/2) u^2 over its slopes u.
         """
         t, bends, q, low, high = self._atoms
         with np.errstate(over="ignore", invalid="ignore"):
@@ -130,7 +130,10 @@ class Segments:
 
     @property
     def can_balance(self) -> bool:
-        """Whether some levels within their bounds have sum 0: not at every theta for the identity."""
+        """Whether some levels within their bounds have sum 0.
+
+        With the identity as surrogate this holds at some thetas only.
+        """
         return bool(self.breaks[:, 0].sum() <= 0 <= self.breaks[:, -1].sum())
 
     def feasible(self, a: Floats) -> Floats:
@@ -282,7 +285,7 @@ def run(at, K, lam, epsilon, max_steps):  # type: ignore[no-untyped-def]
 
 
 class Standing(NamedTuple):
-    """Primal and dual values at one state of the SMO, times the problem's divisor.
+    """The primal and the dual value at one state of the SMO, times the problem's divisor.
 
     Attributes
     ----------
@@ -295,7 +298,6 @@ class Standing(NamedTuple):
         dual` can only be closed by a change of theta.
     slope : float
         The derivative of the dual in theta: the weight of the two-sided term times C+ - C-.
-
     """
 
     intercept: float
@@ -352,7 +354,7 @@ class FixedTheta:
         return m - M
 
     def standing(self) -> Standing:
-        """Return the current values.
+        """Return the current primal value, dual value and gaps.
 
         h_i(a_i) is the sum of the atoms at a score that attains it, plus a_i times the score. The inner gap
         and the slope are taken at the midpoint of [m, M]; the primal value too, unless most of the gap is due
@@ -378,11 +380,14 @@ class FixedTheta:
         return Standing(b, mixed + rest + half_norm, dual, inner, slope)
 
     def _lead(self, intercept: float) -> float:
-        """Return the weighted C+ - C- at this intercept."""
+        """Return the derivative of the dual in theta at this intercept: eta (C+ - C-)."""
         return float(self.segments.sides @ self.segments.values(self.at.G + intercept))
 
     def _attained(self) -> Floats:
-        """Return scores that attain h_i(a_i): between its slopes to the right and to the left of a_i."""
+        """Return scores, (n,), at which h_i(a_i) is attained.
+
+        They lie between the slopes of h_i to the right and to the left of a_i.
+        """
         rise, fall = self.at.rise, self.at.fall
         with np.errstate(invalid="ignore"):  # both are infinite in a row with one level only
             low = np.where(np.isfinite(rise), rise, fall - 1 - np.abs(fall))
@@ -391,7 +396,10 @@ class FixedTheta:
         return np.where(np.isnan(middle), 0.0, middle)
 
     def multipliers(self) -> Multipliers:
-        """Return multipliers that attain h_i(a_i); at a kink they are combined from both sides of it."""
+        """Return multipliers whose weighted sums are the levels, at the scores of `_attained`.
+
+        At a kink they are combined from the slopes on both sides of it.
+        """
         scores = self._attained()
         width = 16 * EPS * (1 + np.abs(scores))
         around = scores - width, scores + width
