@@ -33,9 +33,9 @@ class TableModel:
     target, viewpoint
         The roles of target and viewpoint: column, positive and negative value.
     facts
-        Plain data about the fit: target limit or eta ("asked"), measure, its value
-        ("reached"), promise, weights, objective, rows, seed, solver, status, relative_gap, seconds, warning,
-        notes and some others (`nerm.cli.fit` writes them).
+        Plain data about the fit: target limit or eta ("asked"), measure, its value ("reached"), promise,
+        weights, objective, rows, seed, solver, status, relative_gap, seconds, warning, notes and some others
+        (`nerm.cli.fit` writes them).
 
     Examples
     --------

@@ -697,9 +697,9 @@ def choose_coordinates(X: Any, *, intercept: bool, axes: bool = False) -> tuple[
 def cholesky(matrix: Floats) -> Floats:
     """Return the upper Cholesky factor of a positive semidefinite matrix, changed in place.
 
-    Before each attempt a multiple of the mean diagonal entry is added to the diagonal: at first 4e-16 times
-    this entry, then 100 times more after each failure. LAPACK is called directly, since on small systems the
-    checks of scipy cost as much as the factorization.
+    Before each factorization a multiple of the mean diagonal entry is added to the diagonal: at first 4e-16
+    times this entry, then 100 times more after each failure. LAPACK is called directly, since on small
+    systems the checks of scipy cost as much as the factorization.
     """
     diagonal = np.arange(len(matrix))
     mean = float(matrix.diagonal().mean())
