@@ -232,14 +232,14 @@ class NeutralModel(BaseEstimator):
         the neutrality weights for each viewpoint.
         """
         for solution in solutions:
-            status, stats = solution.status, solution.stats
+            status, stats, gap = solution.status, solution.stats, solution.certificate.relative_gap
+            gaps = f"Certified relative gap {gap:.2e}, tolerance {solution.tol:g}"
+            claim = f"solver {stats.solver!r} claims {stats.claim!r}"
+            advice = "Scale the features, raise lam or tol, or try another solver."
+            text = f"{status.sentence} {gaps}, {claim}. {advice}"
             if status is Status.FAILED:
-                claim = f"{status.sentence} Solver {stats.solver!r} claims {stats.claim!r}."
-                raise NotSolvedError(f"{claim} Scale the features, raise lam, or try another solver.")
+                raise NotSolvedError(text)
             if not status.success:
-                gap = f"relative gap {solution.certificate.relative_gap:.2e}, tolerance {solution.tol:g}"
-                advice = "Scale the features, raise lam or tol, or try another solver."
-                text = f"{status.sentence} Certified {gap}. {advice}"
                 warnings.warn(text, ConvergenceWarning, stacklevel=5)
         self.intercept_ = np.array([solution.intercept for solution in solutions], dtype=float)
         self.n_iter_ = max(solution.stats.iterations or 1 for solution in solutions)

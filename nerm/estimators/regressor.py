@@ -18,7 +18,7 @@ from nerm.estimators.limits import TIGHTENED, Promise
 from nerm.metrics import SCORE_METRICS
 from nerm.solvers.registry import SolverPool
 from nerm.splitting import HOLD_OUT, hold_out
-from nerm.typing import Array, Floats, Ints
+from nerm.typing import Array, Floats
 from nerm.validation import as_nonnegative, as_real, check_known
 
 
@@ -144,6 +144,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         if self.limit is not None:
             rows.check_viewpoints()
         if self.confidence is not None:
+            rows.check_equal_weights("a promise needs rows of equal weight")
             groups = list(score_limits.groups_of(self, rows).values())
             learned = np.flatnonzero(~hold_out(groups, HOLD_OUT, 0))
         learning = rows.at(learned)
@@ -154,7 +155,8 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         elif self.confidence is None:
             solution = score_limits.within(self, learning, pool)
         else:
-            solution = self._promised(rows, learned, pool)
+            held = rows.at(np.setdiff1d(np.arange(len(places)), learned), against=learned)
+            solution = self._promised(learning, held, pool)
         self._keep_solutions(learning, places[learned], [solution], (self.weights,))
         return self
 
@@ -166,16 +168,16 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         scores = self._scores(X)[:, 0]
         return np.clip(scores, *self.range_) if hasattr(self, "range_") else scores
 
-    def _promised(self, rows: TrainingRows, learned: Ints, pool: SolverPool) -> Solution:
-        """Return the first solution whose measure on new rows is proved to be within the limit."""
-        held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
-        rows.check_equal_weights("a promise needs rows of equal weight")
-        learning = rows.at(learned)
+    def _promised(self, learning: TrainingRows, held: TrainingRows, pool: SolverPool) -> Solution:
+        """Return the first solution whose measure on new rows is proved to be within the limit.
+
+        The proof uses the held-out rows `held`.
+        """
         ends = float(learning.codes.min()), float(learning.codes.max())
         groups = score_limits.groups_of(self, held).values()
-        limit = as_nonnegative(self.limit, "limit")
+        limit, confidence = as_nonnegative(self.limit, "limit"), float(self.confidence or 0.0)
         statements = len(TIGHTENED) * sum(int(codes.max()) + 1 for codes in groups)
-        delta = (1 - float(self.confidence or 0.0)) / statements
+        delta = (1 - confidence) / statements
         width = max(
             sum(sorted(np.sqrt(np.log(2 / delta) / (2 * np.bincount(codes))), reverse=True)[:2])
             for codes in groups
@@ -192,11 +194,9 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
             closest = min(closest, value + width)
             if value + width <= limit:
                 self.range_ = ends
-                given = limit, value + width, value, float(self.confidence or 0.0)
-                self.promise_ = Promise(self.measure, *given, len(held.codes), len(TIGHTENED))
+                about = confidence, len(held.codes), len(TIGHTENED)
+                self.promise_ = Promise(self.measure, limit, value + width, value, *about)
                 return solution
-        failed = (
-            f"No model has |{self.measure}| <= {limit:g} on new rows with probability {self.confidence:g}"
-        )
+        failed = f"No model has |{self.measure}| <= {limit:g} on new rows with probability {confidence:g}"
         best = f"The smallest bound is {closest:.4f}, of it {width:.4f} for chance in {len(held.codes)} rows"
         raise NoPromiseError(failed, best, [("limit", "raise"), ("rows", "use many more")])

@@ -22,7 +22,7 @@ from nerm.estimators.design import TrainingRows
 from nerm.metrics import SCORE_METRICS
 from nerm.model.blocks import limit_values
 from nerm.model.expressions import Neutrality, Objective, Risk
-from nerm.model.problem import Problem
+from nerm.model.problem import Problem, with_terms
 from nerm.solvers.registry import SolverPool
 from nerm.typing import Floats, Ints
 from nerm.validation import as_nonnegative
@@ -63,8 +63,8 @@ def measured(model: Any, rows: TrainingRows, scores: Floats) -> float:
     return float(max(values, key=abs))
 
 
-def limited(model: Any, rows: TrainingRows, bound: float) -> Problem:
-    """Return the problem with convex limits: on the covariance, or on all differences of group means."""
+def limited(model: Any, rows: TrainingRows) -> Problem:
+    """Return the problem with convex limits of 0: on the covariance, or on all differences of group means."""
     s, views, weights = rows.sample_weight, dict[str, Floats](), dict[str, Floats]()
     if model.measure == "correlation":
         views = {name: v - np.average(v, weights=s) for name, v in rows.viewpoints.items()}
@@ -80,7 +80,7 @@ def limited(model: Any, rows: TrainingRows, bound: float) -> Problem:
     loss, regularizer, _, lam = model._atoms()
     objective = Risk(loss) + lam / model._scale * regularizer
     terms = [Neutrality(Identity(), to=name, weights=weights[name]) for name in views]
-    objective = objective.subject_to(*(term <= bound for term in terms))
+    objective = objective.subject_to(*(term <= 0.0 for term in terms))
     return model._bind(objective, rows, rows.codes, viewpoints.Viewpoints(views))
 
 
@@ -88,8 +88,12 @@ def within(model: Any, rows: TrainingRows, pool: SolverPool, share: float = 1.0)
     """Return the certified optimum within a share of the limit on the measure of the training rows."""
     limit, trace = share * as_nonnegative(model.limit, "limit"), list[dict[str, Any]]()
 
+    problem = limited(model, rows)
+
     def solved(bound: float) -> tuple[Solution, float]:
-        solution = pool.solve(limited(model, rows, bound), model.tol)
+        limits = tuple(replace(one, bound=bound) for one in problem.limits)
+        objective = replace(problem.objective, constraints=limits)
+        solution = pool.solve(with_terms(problem, objective), model.tol)
         value = measured(model, rows, solution.training_scores())
         gap = solution.certificate.relative_gap
         trace.append({"bound": bound, model.measure: value, "status": str(solution.status), "gap": gap})
@@ -98,7 +102,7 @@ def within(model: Any, rows: TrainingRows, pool: SolverPool, share: float = 1.0)
     if model.measure == "mean_difference":
         solution, value = solved(limit * (1 - 1e-9))
     else:
-        solution, value = _searched(model, rows, limit, solved)
+        solution, value = _searched(model, problem, limit, solved)
     model.trace_, model.neutrality_ = pd.DataFrame(trace), value
     if abs(value) > limit + 1e-9 * (1 + limit):
         failed = f"No model satisfies |{model.measure}| <= {limit:g} on the training rows"
@@ -109,11 +113,10 @@ def within(model: Any, rows: TrainingRows, pool: SolverPool, share: float = 1.0)
 
 
 def _searched(
-    model: Any, rows: TrainingRows, limit: float, solved: Callable[[float], tuple[Solution, float]]
+    model: Any, problem: Problem, limit: float, solved: Callable[[float], tuple[Solution, float]]
 ) -> tuple[Solution, float]:
     """Bisect for a large convex limit whose solution is within the limit on the measure."""
-    problem = limited(model, rows, 0.0)
-    plain = replace(problem, objective=Objective(problem.objective.terms), blocks=problem.blocks[:1])
+    plain = with_terms(problem, Objective(problem.objective.terms))
     scores = SolverPool(model.solver, model.verbose).solve(plain, model.tol).training_scores()
     high = float(limit_values(problem, scores).max())
     low = 1e-6 * high  # at 0 a hypothesis would exceed the limit by rounding
@@ -121,8 +124,6 @@ def _searched(
     if abs(value) <= limit:
         return best, value
     best, value = solved(low)
-    if abs(value) > limit:
-        return best, value
     while abs(value) < 0.95 * limit and high > 1.01 * low:
         middle = 0.5 * (low + high)
         found, reached = solved(middle)
