@@ -71,7 +71,8 @@ class Explanation:
     collapse : str or None
         A warning if the model is nearly constant or its positive rate collapsed; it is printed first.
     groups : str
-        Which value of each viewpoint is -1 and which is +1; empty if they are -1 and +1 themselves.
+        Which value of each viewpoint is -1 and which is +1, empty if they are -1 and +1 themselves; then the
+        groups that were pooled to meet a limit.
     nonconvex : str
         A sentence, printed before everything else, if the objective is not convex; else empty.
 
@@ -144,6 +145,7 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
             )
         )
     groups = shown_groups(getattr(model, "groups_", {}))  # absent in old files, as is collapse_
+    groups = "\n".join(filter(None, [groups, *pooled_groups(model)]))
     nonconvex, every = "", [t.term for one in model.solutions_ for t in one.problem.objective.terms]
     atoms = [getattr(term, name, None) for term in every for name in ("loss", "surrogate")]
     if any(isinstance(atom, DCFunction) for atom in atoms):
@@ -152,6 +154,13 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
             "whose convex steps were certified one by one."
         )
     return Explanation(repr(model), tuple(problems), getattr(model, "collapse_", None), groups, nonconvex)
+
+
+def pooled_groups(model: Any) -> list[str]:
+    """Return one text per group that was pooled from small groups to meet a limit."""
+    columns = getattr(model, "trace_", ())  # of a search; it has one positive rate per group
+    rate = "positive rate, "
+    return [name.removeprefix(rate) for name in columns if name.startswith(f"{rate}pooled: ")]
 
 
 def _names(model: Any, given: Sequence[str] | None) -> list[str]:

@@ -452,7 +452,9 @@ class Neutrality(Term):
             larger = r"\max_{\pm}\ " if self.theta is None else ""
             return rf"{larger}\frac1n\sum_i {'' if uniform else 'u_i '}{psi}"
         psi = f"{'' if uniform else 'weighted '}{mean} {_label(self.surrogate)}"
-        plus, minus = (f"{psi}({sign}{self.to or 'v'} f)" for sign in ("", "-"))
+        to = self.to or "v"
+        to = to if to.isidentifier() else f"v[{to}]"
+        plus, minus = (f"{psi}({sign}{to} f)" for sign in ("", "-"))
         return {None: f"max({plus}, {minus})", 0.0: minus, 1.0: plus}[self.theta]
 
 

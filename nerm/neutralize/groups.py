@@ -69,7 +69,8 @@ def _groups(family: Mapping[str, Floats], smallest: int) -> Groups:
     sizes = np.bincount(codes)
     while len(names) > 2 and sizes.min() < smallest:
         small, other = sorted(np.argsort(sizes, kind="stable")[:2].tolist())
-        names[small] = f"{names[small]} or {names.pop(other)}"
+        both = f"{names[small]} or {names.pop(other)}"
+        names[small] = f"pooled: {both.replace('pooled: ', '')}"
         codes = np.where(codes == other, small, codes - (codes > other))
         sizes = np.bincount(codes)
     if len(names) == 2:

@@ -256,7 +256,7 @@ class Neutralized:
         The comparison of the surrogates on rows that they were not fitted on; empty if there was nothing to
         compare.
     groups : tuple of str
-        The groups that were compared, if they are more than two; pooled groups are joined by " or ".
+        The groups that were compared, if they are more than two; a pooled one is "pooled: a or b".
 
     >>> import numpy as np, nerm
     >>> rng = np.random.default_rng(0)

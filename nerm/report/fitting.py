@@ -16,6 +16,7 @@ from nerm.defaults import COMMAND_LINE, DEFAULTS, LIMITS
 from nerm.errors import NotNeutralError
 from nerm.estimators import NERMClassifier, NeutralRegressor
 from nerm.estimators.design import TrainingRows, as_atom
+from nerm.estimators.explanation import pooled_groups
 from nerm.estimators.limits import held_out
 from nerm.metrics import Metric, as_metric, mean_difference, moved_by
 from nerm.model.expressions import Neutrality, Risk
@@ -337,4 +338,6 @@ class Training:
                 if level == needed:
                     raise
                 notes.append(f"{level.label} is left out: {error.parts[1]}")
+            else:
+                notes += [f"small groups are {text}" for text in pooled_groups(models[level].classifier)]
         return models, notes

@@ -107,6 +107,7 @@ def test_small_groups_are_pooled_and_never_the_headline(nerm, regions):
     assert groups["region = - or coast or island or nroth"]["rows"] == 42
     assert not any(group["few"] for group in groups.values())
     assert "groups of 'region' below 30 rows are pooled as one: '-' (1 row), 'coast' (20)" in ran.err
+    assert "small groups are pooled: region = north or region = - or coast or island or nroth\n" in ran.err
     assert "'nroth' (1 row) and 'north' (179) in 'region' may mean the same" in ran.err
     assert "'-' (1 row) in 'region' is read as a value of its own: --missing '-' reads it" in ran.err
     words = ("--same", "nroth=north", "--missing", "-", "--same", "coast=south")

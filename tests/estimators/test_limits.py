@@ -489,6 +489,13 @@ def test_the_nearest_model_where_none_is_within_the_limit():
         clone(model).set_params(nearest=False).fit(X, y, viewpoint=v)
 
 
+def test_pooled_groups_are_named_by_explain():
+    X, y, _ = data(n=300)
+    region = np.repeat(["north", "south", "west"], [20, 30, 250])
+    model = nerm.NERMClassifier("logistic", "squared-l2", "logistic", limit=0.3).fit(X, y, viewpoint=region)
+    assert "pooled: viewpoint=south or viewpoint=north\n" in str(model.explain())
+
+
 def test_a_refusal_leaves_no_model_behind():
     X, y, v = data(n=100)
     model = nerm.NERMClassifier(loss="logistic", surrogate="logistic").fit(X, y)

@@ -90,7 +90,7 @@ def test_small_groups_are_pooled_and_named():
     race = np.repeat([0, 1, 2, 3], [500, 300, 20, 10])
     views = {f"race={r}": np.where(race == k, 1.0, -1.0) for k, r in enumerate("abcd")}
     (groups,) = groups_of(views, "each", smallest=25)
-    assert set(groups.names) == {"race=a", "race=b", "race=d or race=c"}
+    assert set(groups.names) == {"race=a", "race=b", "pooled: race=d or race=c"}
     assert sorted(np.bincount(groups.codes)) == [30, 300, 500]
 
 
