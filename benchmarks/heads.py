@@ -6,7 +6,7 @@
 
 Rows are split 70/30, stratified by label and group. Columns that are no numbers are categories; the group is left out. The
 base model is scikit-learn's HistGradientBoostingClassifier. `linear` is nerm.NERMClassifier on the columns of X, `head` is
-nerm.neutral_head, `group thresholds` sees the group of every row. `train` and `test` are differences in positive rates;
+nerm.neutral_head, also with `viewpoint_score=True`; `group thresholds` sees the group of every row. `train` and `test` are differences in positive rates;
 seconds are processor time of training, `times base` relative to that of the base model.
 """
 
@@ -78,10 +78,11 @@ def run(data: str, seed: int, limit: float, count: int | None) -> list[dict[str,
     spent = time.process_time() - started
     found.append(measured("linear", model.decision_function(coder.transform(X)), spent, seconds, rows))
 
-    started = time.process_time()
-    head = nerm.neutral_head(base, T, y[train], v[train], limit=limit)
-    spent = time.process_time() - started
-    found.append(measured("head", head.decision_function(X), spent, seconds, rows))
+    for name, on in {"head": False, "head, inferred group": True}.items():
+        started = time.process_time()
+        head = nerm.neutral_head(base, T, y[train], v[train], limit=limit, viewpoint_score=on)
+        spent = time.process_time() - started
+        found.append(measured(name, head.decision_function(X), spent, seconds, rows))
 
     started = time.process_time()
     coded, trees = base[0].transform(X), base[-1]
@@ -106,7 +107,7 @@ def main() -> None:
     for data in given.data:
         for seed in range(given.seeds):
             found += run(data, seed, given.limit, given.rows)
-            print(pd.DataFrame(found[-4:]).round(4).to_string(index=False, header=seed == 0), flush=True)
+            print(pd.DataFrame(found[-5:]).round(4).to_string(index=False, header=seed == 0), flush=True)
     table = pd.DataFrame(found).drop(columns="seed").groupby(["data", "limit", "method"], sort=False)
     print("\nmeans over seeds")
     print(table.mean().round(4).reset_index().to_string(index=False))

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logit
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer, make_column_selector, make_column_transformer
 from sklearn.impute import SimpleImputer
@@ -344,10 +344,15 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         shuffle split these are a part of the rows. "unseen" states that the fitted base model was fitted on
         other rows; then it scores the training rows itself. An error is raised if it fits them much better
         than its clones do.
+    viewpoint_score : bool
+        Whether the head has a further column: the probability of the favoured group given x, from a clone of
+        the base model that is fitted to predict the viewpoint. The most accurate neutral classifier that does
+        not see the group is a function of the probabilities of the label and of the group given x, so this
+        column often gains accuracy. But it infers the group of each person, which the law may restrict.
 
     Attributes
     ----------
-    base_, head_, columns_
+    base_, head_, columns_, viewpoint_models_
         The fitted parts. `head_.certificate_`, `head_.neutrality_` and `head_.trace_` are those of the head.
     threshold_
         It is subtracted from the scores of the head; 0 unless the training rows need another one.
@@ -363,11 +368,19 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
 
     """
 
-    def __init__(self, estimator: Any, head: Any = None, columns: Any = "input", cv: Any = 5) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        head: Any = None,
+        columns: Any = "input",
+        cv: Any = 5,
+        viewpoint_score: bool = False,
+    ) -> None:
         self.estimator = estimator
         self.head = head
         self.columns = columns
         self.cv = cv
+        self.viewpoint_score = viewpoint_score
 
     def fit(self, X: Any, y: Any, *, viewpoint: Any = None, sensitive_features: Any = None) -> NeutralHead:
         """Fit the head, and the base model if it is not fitted; see `nerm.NERMClassifier.fit`."""
@@ -381,9 +394,10 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         known, y = _is_fitted(self.estimator), column_or_1d(y, warn=True)
         self.base_ = self.estimator if known else clone(self.estimator).fit(X, y)
         self.classes_ = self.base_.classes_
-        rows = np.arange(len(y))
+        rows, folds = np.arange(len(y)), 5 if isinstance(self.cv, str) else self.cv
+        folds = list(check_cv(folds, y, classifier=True).split(*indexable(X, y)))
         if not isinstance(self.cv, str):
-            rows, scores = held_out_scores(self.estimator, X, y, self.cv)
+            rows, scores = held_out_scores(self.estimator, X, y, folds)
         elif self.cv == "unseen" and known:
             scores = base_scores(self.base_, X)
             check_unseen(self.base_, X, y, scores)
@@ -391,12 +405,24 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
             got = repr(self.cv) if self.cv != "unseen" else "'unseen' and a base model that is not fitted"
             must = "'cv' must be folds, or 'unseen' for a fitted base model"
             raise InvalidInputError(must, got, "Use cv=5")
+        terms = resolve(viewpoint, X, len(y), several=True)
+        groups = [v > 0 for v in terms.values()] if self.viewpoint_score else []
+        self.viewpoint_models_ = [clone(self.estimator).fit(X, group) for group in groups]
+        inferred = [expit(held_out_scores(self.estimator, X, group, folds)[1]) for group in groups]
+        scores = np.hstack([scores, *inferred])
         self.scaler_ = StandardScaler().fit(scores)
         self.columns_ = self._columns(X).fit(X, y)
-        self._fit_head(X, y, rows, scores, viewpoint)
+        self._fit_head(X, y, rows, scores, viewpoint, terms)
         return self
 
-    def _fit_head(self, X: Any, y: Any, rows: Ints, scores: Floats, viewpoint: Any) -> None:
+    def _scores(self, X: Any) -> Floats:
+        """Return the scores of the base model, and the probability of each favoured group if it is used."""
+        groups = [expit(base_scores(model, X)) for model in self.viewpoint_models_]
+        return np.hstack([base_scores(self.base_, X), *groups])
+
+    def _fit_head(
+        self, X: Any, y: Any, rows: Ints, scores: Floats, viewpoint: Any, terms: dict[str, Floats]
+    ) -> None:
         """Fit the head so that its measure is within the limit on held-out scores.
 
         `scores` are the held-out scores of the rows with the indices `rows`; the head learns from them.
@@ -416,7 +442,6 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
            with own than with held-out scores by more than this cost.
         """
         plain = NERMClassifier("logistic", surrogate="hinge", limit=0.02) if self.head is None else self.head
-        terms = resolve(viewpoint, X, len(y), several=True)
         columns = self.columns_.transform(X)
         matrix = self._matrix(scores, _safe_indexing(columns, rows))
         views = viewpoint if len(rows) == len(y) else {name: v[rows] for name, v in terms.items()} or None
@@ -424,7 +449,7 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         if plain.limit is None or len(self.classes_) > 2 or len(terms) != 1:
             return
         metric, labels = as_metric(plain.measure), np.where(y == self.classes_[1], 1.0, -1.0)
-        seen_scores, (v,) = base_scores(self.base_, X), terms.values()
+        seen_scores, (v,) = self._scores(X), terms.values()
         whole = self._matrix(seen_scores, columns)
         given = labels, [(v > 0).astype(int)], metric, np.ones(len(y)), [v]
         allowed, found, excess = metric.allowance(plain.limit), list[tuple[float, Any, float]](), 0.0
@@ -454,7 +479,7 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
                 break
         accuracy, head, cut = max(found, key=lambda one: one[0], default=(-np.inf, None, 0.0))
         cost = before - accuracy
-        if cost <= 3 * error or right(seen_scores[rows].ravel()) - right(scores.ravel()) <= cost < np.inf:
+        if cost <= 3 * error or right(seen_scores[rows, 0]) - right(scores[:, 0]) <= cost < np.inf:
             self.head_, self.threshold_ = head, cut
             return
         met = f"the head meets its limit of {plain.limit:g} on {metric.name} with held-out scores"
@@ -484,7 +509,7 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         """Return the scores f(x) of the rows of X."""
         check_is_fitted(self, "head_")
         _check_columns(self, X, reset=False)
-        matrix = self._matrix(base_scores(self.base_, X), self.columns_.transform(X))
+        matrix = self._matrix(self._scores(X), self.columns_.transform(X))
         return np.asarray(self.head_.decision_function(matrix) - self.threshold_)
 
     def predict(self, X: Any) -> Array:
@@ -503,6 +528,7 @@ def neutral_head(
     *,
     cv: Any = None,
     columns: Any = "input",
+    viewpoint_score: bool = False,
     **options: Any,
 ) -> NeutralHead:
     """Fit a certified neutral last layer on the scores of a fitted model.
@@ -518,7 +544,7 @@ def neutral_head(
     cv : int, splitter or "unseen", optional
         As in `NeutralHead`; by default 5 folds, 2 folds from 20,000 rows on, and from 100,000 rows on one
         split, whose 20 % of held-out rows the head learns from.
-    columns
+    columns, viewpoint_score
         As in `NeutralHead`.
     **options
         Further parameters of `nerm.NERMClassifier`, such as measure, lam, confidence.
@@ -542,4 +568,5 @@ def neutral_head(
     if cv is None:
         n, split = np.shape(X)[0], StratifiedShuffleSplit(1, test_size=0.2, random_state=0)
         cv = split if n >= 100_000 else 2 if n >= 20_000 else 5
-    return NeutralHead(model, NERMClassifier(**given), columns, cv).fit(X, y, viewpoint=viewpoint)
+    head = NeutralHead(model, NERMClassifier(**given), columns, cv, viewpoint_score)
+    return head.fit(X, y, viewpoint=viewpoint)

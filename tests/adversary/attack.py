@@ -73,9 +73,7 @@ def attack(case: Case, tally: Tally, tol: float = 1e-6) -> None:
     try:
         with at_most(5 * SLOW), warnings.catch_warnings():
             warnings.simplefilter("error")
-            warnings.filterwarnings(
-                "ignore", message=".*not centred.*"
-            )  # hostile viewpoints are real numbers
+            warnings.filterwarnings("ignore", message=".*(not centred|in every row)")  # hostile viewpoints
             solution = case.problem().solve(tol=tol)
     except TimeoutError as error:
         return tally.add(case, "slow", str(error))

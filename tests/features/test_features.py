@@ -226,6 +226,27 @@ def test_the_viewpoint_does_not_enter_the_features():
     np.testing.assert_array_equal(again, model.decision_function(table[list("abcd")]))
 
 
+def test_the_inferred_group_buys_accuracy_without_the_group():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 4))
+    v = np.where(2 * X[:, 0] * X[:, 1] + rng.normal(size=4000) > 0, "a", "b")  # no column alone tells it
+    y = X[:, 2] + (v == "a") + X[:, 3] * X[:, 2] + 0.7 * rng.normal(size=4000) > 0.5
+    train, test = slice(0, 2000), slice(2000, None)
+    base = HistGradientBoostingClassifier(max_iter=40, min_samples_leaf=50).fit(X[train], y[train])
+    plain, inferred = (
+        neutral_head(base, X[train], y[train], v[train], limit=0.02, viewpoint_score=on)
+        for on in (False, True)
+    )
+    right = [np.mean(head.predict(X[test]) == y[test]) for head in (plain, inferred)]
+    assert right[1] > right[0] + 0.02
+    assert plain.viewpoint_models_ == []
+    assert abs(inferred.head_.neutrality_) <= 0.02
+    assert inferred.head_.coef_.shape[1] == plain.head_.coef_.shape[1] + 1
+    (guess,) = inferred.viewpoint_models_
+    assert list(guess.classes_) == [False, True]
+    assert guess.score(X[test], v[test] == "b") > 0.6  # the favoured group is the larger value
+
+
 def test_other_columns():
     X, y, v = rows()
     base = GradientBoostingClassifier(n_estimators=10, random_state=0).fit(X, y)
