@@ -58,7 +58,7 @@ def _check_columns(estimator: Any, X: Any, reset: bool = True) -> None:
 
 
 class _OnEstimator(MetaEstimatorMixin, BaseEstimator):
-    """An estimator that takes the X of the estimator inside."""
+    """Base class of estimators around another one: they accept every X that it accepts."""
 
     estimator: Any
 

@@ -56,7 +56,7 @@ class CustomMarginFunction(MarginFunction):
 
 @dataclass(frozen=True, eq=False)
 class SmoothPart(MarginFunction):
-    """A margin function less the hinges at its kinks; solvers use it.
+    """A margin function minus the hinges at its kinks, so that it is smooth; solvers use it.
 
     Examples
     --------
@@ -73,7 +73,7 @@ class SmoothPart(MarginFunction):
         return f"SmoothPart({self.whole!r})"
 
     def expression(self, m: Any) -> Any:
-        """Return the formula of the whole function less the hinges."""
+        """Return the formula of the whole function minus that of the hinges."""
         return self.whole.expression(m) - sum(hinge.expression(m) for hinge in self.hinges)
 
 

@@ -131,7 +131,10 @@ class Derived:
         return next((t for t in tried if np.isfinite(self.conjugate(t * q))), 0.0)
 
     def _is_punished(self, q: Floats) -> bool:
-        """Whether q is orthogonal to the free directions, up to rounding, as h*(q) < inf requires."""
+        """Whether q is orthogonal to the free directions, up to rounding.
+
+        h*(q) < inf requires this.
+        """
         return bool(np.linalg.norm(self.free.T @ q) <= 1e-12 * np.linalg.norm(q))
 
     def _gauge(self, q: Floats) -> float:
@@ -377,12 +380,19 @@ def read(expression: Expression, d: int) -> Structure | None:
 
 
 def _in_order(order: float, weights: Floats, matrix: Any) -> Norms:
-    """Return norms, or half squares if `order` is 0, each of the same number of consecutive rows of a map."""
+    """Return norms of consecutive rows of a linear map, all of the same number of rows.
+
+    If `order` is 0, return half squares of these vectors. `weights` has one entry per norm, (G,).
+    """
     return Norms(order, weights, np.arange(matrix.shape[0]).reshape(len(weights), -1), matrix)
 
 
 def _plain(norms: Norms) -> Norms:
-    """Return norms of the coefficients themselves, if each row of the map is a multiple of one of them."""
+    """Remove the linear map of norms where it only selects and scales coefficients.
+
+    If each row of the map is a multiple of one coefficient, and the factors in a group are equal, the factors
+    become part of the weights. Other norms are returned unchanged.
+    """
     matrix, shape = norms.matrix, norms.groups.shape
     matrix.eliminate_zeros()
     factors, columns = np.abs(matrix.data), matrix.indices
@@ -393,7 +403,10 @@ def _plain(norms: Norms) -> Norms:
 
 
 def _terms(node: Any, weights: Floats, w: Any) -> list[Norms]:
-    """Return the terms of the sum of a node's entries times `weights` >= 0, in the shape of the node."""
+    """Return the terms of the sum over the entries of a node, each times its weight.
+
+    `weights` >= 0 has the shape of the node.
+    """
     if kind(node) not in RULES or weights.shape != node.shape or weights.min() < 0:
         raise NoRuleError
     return RULES[kind(node)](node, weights, w)
@@ -408,7 +421,7 @@ def _linear(node: Any, w: Any) -> Any:
 
 
 def _sum(node: Any, weights: Floats, w: Any) -> list[Norms]:
-    """Return the terms of a sum over all entries."""
+    """Return the terms of a weighted sum over all entries."""
     if node.axis is not None:
         raise NoRuleError
     return _terms(node.args[0], np.full(node.args[0].shape, weights), w)
@@ -420,7 +433,11 @@ def _absolute_sum(node: Any, weights: Floats, w: Any) -> list[Norms]:
 
 
 def _lengths(inner: Any, weights: Floats, w: Any, order: float, axis: int | None = None) -> list[Norms]:
-    """Return one norm or half square per weight: of all entries in equal shares, or along an axis."""
+    """Return one norm (or half square, if `order` is 0) per entry of `weights`.
+
+    The entries of the linear function `inner` are divided among the norms: along the axis `axis`, or, without
+    an axis, in equal consecutive parts.
+    """
     if order not in (0, 2, np.inf):
         raise NoRuleError
     rows = np.arange(inner.size).reshape(inner.shape, order="F")
@@ -441,7 +458,7 @@ def _power(node: Any, weights: Floats, w: Any) -> list[Norms]:
 
 
 def _product(node: Any, weights: Floats, w: Any) -> list[Norms]:
-    """Return the product with a number, one number per entry, or the dot product with a vector."""
+    """Return the terms of a product with a number, with one number per entry, or with a vector."""
     first, second = sorted(node.args, key=lambda factor: not factor.is_constant())
     if not first.is_constant() or (type(node).__name__ == "MulExpression" and first.ndim > 1):
         raise NoRuleError

@@ -79,7 +79,7 @@ class Facts:
 
 
 class Description(str):
-    r"""A title and lines of a name and a text, which a notebook shows as a table.
+    r"""A title and a list of (name, text), which a notebook shows as a table.
 
     >>> Description("Hinge()\n  kinks         1")._repr_html_()
     '<table><caption>Hinge()</caption><tr><th>kinks</th><td>1</td></tr></table>'

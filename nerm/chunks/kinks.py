@@ -80,25 +80,25 @@ def on_rows(problem: ChunkedProblem, few: FewRows, lines: tuple[Block, ...] = ()
 
 @dataclass(frozen=True, eq=False)
 class NearKinks:
-    """The function of a pass for piecewise linear atoms.
+    """The function that a pass applies to every chunk, for piecewise linear atoms.
 
-    It maps a raw chunk to the sums of `evaluated`, a list of the rows near a kink, "kept", with one set per
-    chunk, and the sums of `settled_sums`, "settled". A row is near a kink if some atom is not linear on the
-    interval between its scores at the two hypotheses, extended by `distance` on both sides.
+    It maps a raw chunk to three results, by name: the sums of `evaluated`; "kept", a list with the rows near
+    a kink, one set per chunk; and "settled", the sums of `settled_sums` over the other rows. A row is near a
+    kink if some atom is not linear on the interval between its scores at the two hypotheses, extended by
+    `distance` on both sides.
 
     Attributes
     ----------
     terms : Terms
         The objective and the coding.
     at, other : (d + 1,) arrays
-        The hypothesis at which values are computed, and a second one at which the small problem is exact,
-        too.
+        The hypothesis at which values are computed, and a second one. The small problem equals the whole
+        problem at both.
     distance : float
         The distance of scores; infinite to keep all rows.
     share : float
         The share of the rows near a kink that is kept, below 1 if there are too many; the others count as
         settled.
-
     """
 
     terms: Terms
@@ -170,7 +170,7 @@ def mean_rows(settled: Sums, count: int) -> FewRows:
 
 
 def work(problem: ChunkedProblem, state: Progress) -> NearKinks:
-    """Return the function of a pass at ``state.at``.
+    """Return the function that the pass at ``state.at`` applies to every chunk.
 
     The distance and the share of kept rows are chosen from the sample. The pass keeps about as many rows as
     the sample has, and twice as many after each pass, up to the memory limit. If too many rows are near a

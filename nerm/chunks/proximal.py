@@ -101,10 +101,11 @@ def sums_at(raw: ChunkRows, terms: Terms, at: Floats) -> Sums:
 
 
 def counted(raw: ChunkRows, terms: Terms, at: Floats, edges: Floats) -> Sums:
-    """Count the rows of a raw chunk between edges of scores; interval j is where j edges are below f.
+    """Count the rows of a raw chunk by their scores, labels and viewpoints.
 
-    The counts are the weights by interval, label and signs of the viewpoints, (number of edges + 1, 2, 2^K)
-    for K viewpoints.
+    `edges` divide the scores into intervals; a score above j of the edges is in interval j. The counts are
+    total weights, (number of edges + 1, 2, 2^K), by interval, label and signs of the K viewpoints
+    (`signs_of`).
     """
     rows = terms.coding.read(raw)
     weight = rows.sample_weight if terms.weighted else np.ones(rows.n)
@@ -299,7 +300,7 @@ def begin(state: Progress) -> Progress:
 
 
 def work(problem: ChunkedProblem, state: Progress) -> Callable[[ChunkRows], Sums]:
-    """Return the function of a pass at ``state.at``."""
+    """Return the function that the pass at ``state.at`` applies to every chunk."""
     parts, first = split(problem.sample.blocks)
     factors = np.repeat(term_weights(problem.sample), np.diff([*first, len(parts)]))
     units = smoothing.block_units(parts, intercept=problem.sample.intercept)[1]

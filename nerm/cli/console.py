@@ -328,7 +328,7 @@ def impact_table(ratios: Sequence[Mapping[str, Any]]) -> Any:
 
 
 def _few(is_few: bool) -> str:
-    """Return the mark of groups with few rows."""
+    """Return the mark that tables show for a group with few rows; "" for others."""
     return " (few)" if is_few else ""
 
 

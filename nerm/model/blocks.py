@@ -73,9 +73,9 @@ class Block:
         return weigh(self.weights, np.where(self.weights > 0, at_zero, 0.0))
 
     def conjugates(self, row: Floats) -> Floats:
-        """Return the conjugate of f_i -> atom(targets_i f_i - offsets_i) at dual variables, (n,).
+        """Return the conjugate of f_i -> atom(targets_i f_i - offsets_i), (n,).
 
-        With u = -row it is atom*(u_i) + u_i offsets_i.
+        It is atom*(u_i) + u_i offsets_i at u = -row; `row`, (n,), holds the multipliers of the block.
         """
         return self.atom.conjugate(-row) - row * self.offsets
 

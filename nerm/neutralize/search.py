@@ -338,11 +338,11 @@ class Search:
         return float((at.quality["accuracy"] - one.quality["accuracy"]) / max(error, 1e-300))
 
     def explore(self, surrogate: Any, start: Floats | None = None) -> Candidate:
-        """Search weights that are no larger than the limit needs, at a rough tolerance.
+        """Search weights that are just large enough for the limit, at a rough tolerance.
 
-        Return the best candidate, or one with smaller weights that uses the limit and is nearly as good. With
-        several terms, secant steps find weights at which the ranking is about as neutral as the limit asks.
-        `start`, (number of terms,), are the first weights.
+        Return the best candidate, or one with smaller weights whose limit is active and that is nearly as
+        good. With several terms, secant steps find weights at which the ranking without a threshold is about
+        within the limit. `start`, (number of terms,), are the first weights.
         """
         x, directions, count = start, self.plain.directions, len(self.terms)
         if x is None:
@@ -360,9 +360,11 @@ class Search:
         return min(close, key=lambda one: float(np.abs(one.weights).sum()), default=best)
 
     def narrow(self, surrogate: Any, x: Floats, solves: int, near: Any = None) -> None:
-        """Bisect for the smallest multiple of the weights x that is enough (`enough`).
+        """Bisect for the smallest multiple of the weights x that is large enough.
 
-        With a starting point `near`, a candidate, x is nearly the right size, and the tolerance is not rough.
+        `enough` says whether a multiple is large enough. By default the multiples start far away, and the
+        tolerance is rough. If a candidate `near` is given, x has nearly the right size, and the final
+        tolerance is used.
         """
         tol, growth = (self.target.tol, 1.35) if near else (self.target.rough_tol, 2.0)
         for _ in range(min(solves, self.left)):
@@ -375,12 +377,13 @@ class Search:
             self.solve(surrogate, size * x, near or sizes.get(low, self.plain), tol)
 
     def enough(self, sizes: Mapping[float, Candidate]) -> dict[float, bool]:
-        """Return whether the weights of each candidate, in increasing order of size, are large enough.
+        """Return whether each multiple of the weights is large enough, by its size.
 
-        Halfway to the next size, the terms cost half of the difference in accuracy without the limit, and
-        the threshold costs nothing at best. A size is enough if that gains less than to go halfway to the
-        size before it. It is also enough if it is too large: the measure has the other sign, the ranking is
-        no better than chance, or nothing was solved.
+        `sizes` maps increasing sizes to their candidates. A larger weight lowers the accuracy before the
+        threshold, and lowers the accuracy that the threshold costs within the limit. A size is large enough
+        if its threshold costs at most half as much accuracy as the terms lose from the size before it to the
+        size after it: a further increase gains less than this. It is also large enough if it is too large:
+        the measure has the other sign, the ranking is no better than chance, or nothing was solved.
         """
         found, before, ones = {}, self.plain, list(sizes.values())
         for size, one, after in zip(sizes, ones, [*ones[1:], *ones[-1:]], strict=True):
@@ -526,7 +529,8 @@ def secant(evaluate: Callable[[Floats, Any], Any], at: Any, x: Floats, most: flo
 def step(at: Any, plain: Floats, jacobian: Floats, goal: float) -> Floats:
     """Return the weights at which the distance of the measure should be `goal`.
 
-    Each direction should get the sign that it has at the plain model, `plain`.
+    They follow from the linear model `jacobian` of `directions`, the weighted agreement of each term. Each
+    entry should get the sign that it has at the plain model, `plain`.
     """
     directions = np.copysign(at.directions * (goal / max(at.distance, 1e-300)), plain)
     move = np.linalg.lstsq(jacobian, directions - at.directions, rcond=1e-6)[0]

@@ -49,9 +49,9 @@ class NewtonStep:
     ) -> tuple[tuple[Floats, float], Multipliers, float]:
         """Return a hypothesis and multipliers for a changed problem, from the unchanged ones.
 
-        The problem may have added rows behind the others. The third result is about the bound on the change
-        of w that the unchanged ones give (`nerm.proofs.changes`): the part from the sum of the c_i is left
-        out.
+        `coef`, `intercept` and `at` are the unchanged hypothesis and multipliers. The problem may have added
+        rows behind the others. The third result estimates the bound on the change of w that the unchanged
+        ones give (`nerm.proofs.changes`). The estimate omits the part of this bound that is due to sum_i c_i.
         """
         hypothesis, space, old = problem.hypothesis, self.space, self.rates.shape[1]
         scores = hypothesis.scores(coef, intercept)

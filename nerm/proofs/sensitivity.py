@@ -69,7 +69,10 @@ class Linearization:
         self._regularize()
 
     def _classify(self, j: int, block: Any, weights: Floats) -> None:
-        """Find the rows of block j at a kink, and the slopes and curvatures of the other rows."""
+        """Find the rows of block j that are at a kink.
+
+        Set the slopes of the block in all rows, and the curvatures in the other rows.
+        """
         counted = weights * block.targets != 0
         margins, breaks = block.margins(self.scores), np.array(block.atom.facts.breakpoints)
         at = np.zeros(len(margins), dtype=bool)
@@ -167,9 +170,10 @@ class Linearization:
         return self.differences[self.tied] / self.problem.divisor * moved, s
 
     def check(self, dz: Floats, change: Floats) -> None:
-        """Raise `Degenerate` if a solution of `solve` leaves a weak row, coefficient or tie C+ = C-.
+        """Raise `Degenerate` if the solution of `solve` moves a weak row off its kink.
 
-        Outside of the system they are left if dz moves them, inside if their multiplier changes.
+        The same holds for a weak coefficient and for a weak tie C+ = C-. One that is not an equation of the
+        system moves off if dz changes it; one that is an equation moves off if its multiplier changes.
         """
         weak, lengths = np.flatnonzero(self.weak & ~self.active), self.system.lengths
         axes = np.eye(self.space.size)[: len(self.w)][self.weak_coef & ~self.held]

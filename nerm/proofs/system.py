@@ -79,8 +79,9 @@ class Coordinates:
 def two_sides(problem: Problem, scores: Floats, thetas: Floats) -> tuple[Ints, Floats, Floats]:
     """Return three numbers for each two-sided term, (K,) each.
 
-    They are the index of the block C+, how far theta is inside of (0, 1), or -1 if the term has weight 0, and
-    |C+ - C-| relative to the larger one or to the mean row weight.
+    - the index of the block C+;
+    - the distance of theta from the nearer end of [0, 1], or -1 if the term has weight 0;
+    - `|C+ - C-|`, relative to the larger of C+ and C- or to the mean row weight.
     """
     plus = np.flatnonzero([block.side > 0 for block in problem.blocks])
     inside = np.where(term_weights(problem)[plus] > 0, np.minimum(thetas, 1 - thetas), -1.0)

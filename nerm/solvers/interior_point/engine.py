@@ -171,7 +171,8 @@ class Engine(Session):
     def _solve(self, method: PredictorCorrector, tol: float, limit: int) -> Outcome:
         """Try a warm start with half of the iterations `limit`, then a cold start; keep the solution.
 
-        The error that the scores of a warm start had is the expected error of the next one.
+        The mean error of the scores at a warm start is stored. It is the expected error at the next warm
+        start.
         """
         outcome, warm, error = None, self._warm_start(method), self.tuning.warm_error
         if warm is not None:

@@ -15,10 +15,10 @@ A log barrier keeps u inside its interval. The weights B and nu multiply it, so 
 scale of a margin, and a row of weight 2 equals two rows. From any (w, b) each row can be put on the central
 path of its score.
 
-The usual common step length is set by the worst of all rows. Here (w, b) steps as far as all but a small
-share of the weight allows, and each of the other rows has its own, shorter step length. The next Newton step
-corrects the error in X'c + lam w = 0. If the gap stops falling, the method goes on with the common step
-length.
+The usual common step length is the longest one that keeps every row inside its bounds. Here (w, b) steps as
+far as all but a small share of the weight allows, and each of the other rows has its own, shorter step
+length. The next Newton step corrects the error in X'c + lam w = 0. If the gap stops falling, the method goes
+on with the common step length.
 
 `passes.linearise` computes the row vectors c, h and e_k and the density D of the rows. The slacks
 sigma_k^+- >= 0 satisfy S_k^+ + sigma_k^+ = S_k^- + sigma_k^- for the values S_k^+- of the sides. The Newton

@@ -113,9 +113,10 @@ class Blocks:
 
 
 def block_units(blocks: Sequence[Block], *, intercept: bool) -> tuple[float, Floats]:
-    """Return the typical score and, per block, a typical margin divided by a typical slope of the atom.
+    """Return the typical score, and the unit of tau in each block, (J,).
 
-    Without offsets, where margins have the scale 1, this is 1.
+    The unit is a typical margin divided by a typical slope of the atom. All units are 1 if no block has
+    offsets, because margins then have the scale 1.
     """
     level, unit = score_unit(blocks, intercept=intercept)
     if not any(block.offsets.any() for block in blocks):
