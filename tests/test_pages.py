@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import nerm
+from nerm.cli.options import measure_options
 
 ROOT = Path(nerm.__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -49,6 +50,12 @@ def test_a_decision_has_context_decision_and_consequences_on_one_page(path):
     assert -1 not in places
     assert places == sorted(places)
     assert len(text.split()) <= WORDS
+
+
+def test_the_page_of_limits_pairs_measures_with_options_of_the_command():
+    page = (DOCS / "howto/level.md").read_text("utf-8")
+    pairs = measure_options()
+    assert [f'| `"{name}"` | `{option}` |' in page for option, name in pairs.items()] == [True] * len(pairs)
 
 
 def stored(name: str) -> list[dict[str, str]]:
