@@ -183,3 +183,30 @@ def test_explanation_of_a_regression():
     ((name, value),) = problem.coefficients
     assert (name, value) == ("a", pytest.approx(model.coef_[0, 0]))
     assert "minimise mean squared-error(y - f)" in str(model.explain())
+
+
+def test_the_explanation_names_the_groups_and_the_neutrality_weights(rows):
+    X, y, group, _ = rows
+    text = str(NeutralRegressor(eta=0.2).fit(X, y, viewpoint=group).explain())
+    assert "viewpoint: 'a' is -1, 'b' is +1" in text
+    assert "Neutrality(Identity(), weights='balanced')" in text
+
+
+def test_quantile_groups_without_a_limit_give_one_term_per_group(rows):
+    """They are cut as with a limit; they were ignored before."""
+    X, y, _, age = rows
+    thirds = np.array(["1", "2", "3"])[np.digitize(age, np.quantile(age, [1 / 3, 2 / 3]))]
+    cut = NeutralRegressor(eta=0.5, quantiles=3).fit(X, y, viewpoint=age)
+    named = NeutralRegressor(eta=0.5).fit(X, y, viewpoint=thirds)
+    np.testing.assert_allclose(cut.coef_, named.coef_, atol=1e-4)
+    terms = [t.label for t in cut.explain().problems[0].terms if t.kind == "neutrality"]
+    assert [f"viewpoint={k}" in term for k, term in zip("123", terms, strict=True)] == [True] * 3
+
+
+def test_many_quantile_groups(rows):
+    X, y, _, age = rows
+    model = NeutralRegressor(limit=0.5, quantiles=15).fit(X, y, viewpoint=age)
+    groups = np.searchsorted(np.quantile(age, np.arange(1, 15) / 15), age)
+    means = [model.predict(X)[groups == k].mean() for k in range(15)]
+    assert np.ptp(means) <= 0.5 + 1e-9
+    assert np.ptp(means) == pytest.approx(abs(model.neutrality_))
