@@ -134,7 +134,7 @@ def card(model: Any, X: Any, y: Any, viewpoint: Any, *, data: str = "", target: 
     check_is_fitted(head, "solutions_")
     if len(head.classes_) != 2:
         must = "a model card is for two classes"
-        raise InvalidInputError(must, f"{len(head.classes_)}", "Write one per class against the rest")
+        raise InvalidInputError(must, f"{len(head.classes_)}", "Fit one model per class against the rest")
     scores = np.asarray(model.decision_function(X))
     groups, labels = as_values(viewpoint, len(scores), "viewpoint"), np.asarray(y) == head.classes_[1]
     names = distinct(groups, "viewpoint").tolist()

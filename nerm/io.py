@@ -264,7 +264,7 @@ class _Writer:
                     return {f"${kind}": name, **content}
         if isinstance(thing, MarginFunction | Regularizer):
             return self._own_atom(thing)
-        must = "what is saved must be made of arrays, atoms and nerm's own kernels"
+        must = "a saved object must consist of arrays, atoms and nerm's own kernels"
         got = f"{getattr(thing, '__name__', repr(thing))!r} ({type(thing).__name__}), which is code"
         do = "Keep the code that made it, and save its coefficients with numpy.savez"
         raise InvalidInputError(must, got, do)

@@ -142,7 +142,7 @@ class Metric:
         distance = abs(as_nonnegative(limit, "limit") - self.best)
         if self.best and limit > self.best:
             must = f"a limit of {self.name} must be between 0 and {self.best:g}"
-            raise InvalidInputError(must, f"{limit:g}", "It is the smallest value that is allowed: pass 0.8")
+            raise InvalidInputError(must, f"{limit:g}", "Pass 0.8, for instance: the smallest allowed value")
         return distance
 
     def apart(self, high: float, low: float) -> float:
@@ -209,7 +209,7 @@ def combined(limits: Mapping[str, float]) -> Metric:
     parts = [(as_metric(name), limit) for name, limit in limits.items()]
     wrong = [m.name for m, limit in parts if not (m.is_agreement or m.best) or not m.allowance(limit)]
     if wrong or not parts:
-        must = "'limit' for several measures must have positive distances of measures made of rates"
+        must = "with several limits, each must allow a positive distance of a measure made of rates"
         do = "Limit a difference of rates to 0.02, for instance, or a ratio to 0.8"
         raise InvalidInputError(must, f"{wrong[0]!r}" if wrong else "none", do)
 

@@ -195,7 +195,7 @@ def check_order(X: Any, values: Any, name: str) -> None:
     both = hasattr(X, "iloc") and hasattr(values, "iloc") and len(values) == len(X)
     if both and not values.index.equals(X.index) and set(values.index) == set(X.index):
         must, got = f"{name!r} must have the rows of X in the same order", "its index in another order"
-        raise InvalidInputError(must, got, f"Pass {name}.loc[X.index], or {name}.to_numpy() to keep it")
+        raise InvalidInputError(must, got, f"Pass {name}.loc[X.index], or {name}.to_numpy() for this order")
 
 
 def as_weights(values: Any, n: int, name: str) -> Floats:
@@ -221,7 +221,7 @@ def as_values(given: Any, n: int, name: str, what: str = "entry") -> Array:
         array = np.asarray(given.toarray() if sp.issparse(given) else given)
     except ValueError as error:
         must, got = f"{name!r} must be a vector with one {what} per row", f"{type(given).__name__} ({error})"
-        raise InvalidInputError(must, got, "Flatten it") from None
+        raise InvalidInputError(must, got, "Pass a one-dimensional array") from None
     values = flat(None if given is None else array, n, name, f"{what} for each of the {n} rows")
     check_present(values, name)
     kind, first = values.dtype.kind, values[0] if n else None

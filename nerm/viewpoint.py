@@ -161,7 +161,7 @@ def positive_values(name: str, seen: Array, of: str, *, several: bool, real: boo
         return {name: None}
     if not several:
         must, got = f"{of!r} must hold two groups, or real numbers", f"{len(seen)} values, first {first!r}"
-        do = "Set one group against the rest, as in v == value; if they are numbers, convert them to float"
+        do = "Compare one group with the rest, as in v == value; if they are numbers, convert them to float"
         raise InvalidInputError(must, got, do)
     most, kind = (MOST_CODES, "integers") if seen.dtype.kind in "iu" else (MOST_VALUES, "values")
     if len(seen) > most:

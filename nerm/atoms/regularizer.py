@@ -468,12 +468,12 @@ class GroupL2(Regularizer):
         labels = np.zeros(d) if self.groups is None else np.asarray(self.groups)
         if len(labels) != d:
             must = f"'groups' must have one label for each of the {d} columns"
-            raise InvalidInputError(must, f"{len(labels)} labels", "Add the missing labels")
+            raise InvalidInputError(must, f"{len(labels)} labels", "Pass one label per column")
         found, group = np.unique(labels, return_inverse=True)
         weights = np.ones(len(found)) if self.weights is None else np.array(self.weights)
         if len(weights) != len(found):
             must = f"'weights' must have one entry for each of the {len(found)} groups"
-            raise InvalidInputError(must, f"{len(weights)} entries", "Match weights and groups")
+            raise InvalidInputError(must, f"{len(weights)} entries", "Pass one weight per group")
         sizes, columns = np.bincount(group), np.argsort(group, kind="stable")
         members = np.split(columns, np.cumsum(sizes)[:-1])
         alike = [np.flatnonzero(sizes == size) for size in np.unique(sizes)]

@@ -152,7 +152,7 @@ class GroupThresholds(GroupClassifier):
             above = np.searchsorted(b, a).clip(1, len(b) - 1)
             least = min(np.abs(b[above] - a).min(), np.abs(b[above - 1] - a).min())
             must = f"'limit' must be at least {least:.3g}, the smallest {self.measure} of these scores"
-            raise InvalidInputError(must, repr(self.limit), "Raise it")
+            raise InvalidInputError(must, repr(self.limit), "Raise the limit")
         low, high = low[allowed], high[allowed]
         best = int(np.argmax(first.hits[allowed] + largest(second.hits, low, high)))
         partner = low[best] + np.argmax(second.hits[low[best] : high[best]])

@@ -296,7 +296,7 @@ def _diagonal(gram: Any) -> Floats:
     diagonal = np.diag(kernels.check_gram(values)).copy() if values.ndim == 2 else values
     if diagonal.ndim != 1 or diagonal.size == 0:
         must = "'gram' must be a square matrix or its diagonal"
-        raise InvalidInputError(must, f"shape {values.shape}", "Pass k(x_i, x_j), or k(x_i, x_i)")
+        raise InvalidInputError(must, f"shape {values.shape}", "Pass all k(x_i, x_j), or all k(x_i, x_i)")
     check_finite(diagonal, "gram", f"{_FINITE_CLASS}: check the kernel for overflow")
     if (diagonal < 0).any():
         i = int(np.argmin(diagonal))

@@ -392,7 +392,7 @@ def _bound(given: float | None, seen: Any, name: str, what: str) -> tuple[float,
     bound = as_nonnegative(given, name, do)
     if seen > bound * (1 + 1e-9):
         must = f"{name!r} must bound {what} of every row"
-        raise InvalidInputError(must, f"{bound:g} but {seen:g} in the sample", "Raise it")
+        raise InvalidInputError(must, f"{bound:g} but {seen:g} in the sample", "Pass a larger bound")
     return bound, []
 
 

@@ -147,7 +147,7 @@ class ChunkedProblem(SolveMethods):
         """
         if solver != "auto":
             must = "the solver of a problem on chunks must be 'auto'"
-            raise UnsupportedProblemError(must, repr(solver), "Leave it out, or bind rows in memory")
+            raise UnsupportedProblemError(must, repr(solver), "Remove solver=..., or pass rows in memory")
         for name in options:
             check_known(name, "an option of a problem on chunks", ("start", "max_passes", "checkpoint"))
         deadline, found, tol = clock.after(time_limit), list[Solution](), as_positive(tol, "tol")
@@ -356,7 +356,10 @@ def bind_chunks(
         groups=pairs,
     )
     if not sample.is_convex:
-        must, do = "an objective on chunks must be convex", "Use margin functions, or rows in memory"
+        must, do = (
+            "an objective on chunks must be convex",
+            "Use convex functions, not a ramp, or rows in memory",
+        )
         raise UnsupportedProblemError(must, repr(objective), do)
     for omega in (t.term for t in objective.terms if isinstance(t.term, Regularizer)):
         omega.check(sample.hypothesis.size)
@@ -384,7 +387,7 @@ def neutralize(
     target = Target(limit, measure, surrogate=surrogates, **options)
     if target.groups != "each":
         must = "a limit on chunks must be about the groups of each viewpoint"
-        raise UnsupportedProblemError(must, f"groups={target.groups!r}", "Combine them into one viewpoint")
+        raise UnsupportedProblemError(must, f"groups={target.groups!r}", "Code them as one viewpoint")
     if target.metric.is_custom:
         must = "a measure on chunks must be one of nerm.metrics"
         raise InvalidInputError(must, repr(target.metric.name), "Use one of its names")

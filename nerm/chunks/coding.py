@@ -60,9 +60,7 @@ def _values(given: Any, n: int, name: str) -> Array:
         types = set(map(type, values.tolist()))
         if len({issubclass(one, Number | np.bool_) for one in types}) > 1:
             got = f"mixed types, first {values[0]!r}"
-            raise InvalidInputError(
-                f"{name!r} must hold values of one type", got, "Use only str or only numbers"
-            )
+            raise InvalidInputError(f"{name!r} must hold values of one type", got, "Use str or numbers only")
         values = np.array(values.tolist())
     return values
 
@@ -115,7 +113,7 @@ class Census:
             if one != (another := other.form[words]):
                 must = f"every chunk must have the {words} of {mine}, {_shown(one, another)}"
                 got = f"{_shown(another, one)} in {theirs}"
-                raise InvalidInputError(must, got, "Write all chunks in one way")
+                raise InvalidInputError(must, got, "Write all chunks with the same columns and types")
         if both := self.fingerprints.keys() & other.fingerprints.keys():
             must = "every chunk must have a name of its own"
             raise InvalidInputError(must, f"{sorted(both)[0]} twice", "Give each file once")

@@ -92,7 +92,7 @@ def as_rows(chunk: Any, name: str) -> ChunkRows:
     if not isinstance(chunk, Mapping) or not {"X", "y"} <= set(chunk) <= set(KEYS):
         must = f"{name} must be (X, y), (X, y, viewpoint) or a dict with some of {', '.join(KEYS)}"
         keys = f"a dict with {', '.join(map(str, chunk))}" if isinstance(chunk, Mapping) else ""
-        raise InvalidInputError(must, keys or type(chunk).__name__, "Yield such chunks")
+        raise InvalidInputError(must, keys or type(chunk).__name__, "Yield (X, y, viewpoint), for instance")
     views = chunk.get("viewpoint")
     if not isinstance(views, Mapping):
         views = {} if views is None else {"viewpoint": views}
@@ -119,8 +119,8 @@ class NpzFile:
         """Yield the file as one chunk; raise an error if it is larger than the limit."""
         name = repr(self.path)
         if not Path(self.path).is_file():
-            must, got = "every file of the chunks must be there in every pass", f"no file {name}"
-            raise InvalidInputError(must, got, "Put it back, and run again (a checkpoint resumes)")
+            must, got = "every file of chunks must exist in every pass", f"no file {name}"
+            raise InvalidInputError(must, got, "Restore the file, and run again (a checkpoint resumes)")
         try:
             with Path(self.path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
                 needed = sum(info.file_size for info in file.zip.infolist())
@@ -265,7 +265,7 @@ def _chunk_matrix(rows: ChunkRows, features: Callable[[Any], Any] | None) -> Any
     if features is None:
         must = "chunks of tables must be predicted by a classifier that was fitted on such chunks"
         do = "Use NeutralSVC().fit(Chunks(...)), for instance"
-        raise InvalidInputError(must, "one that knows no columns", do)
+        raise InvalidInputError(must, "one that was fitted on a matrix", do)
     return features(rows.X)
 
 

@@ -212,7 +212,7 @@ def _columns(given: str | None) -> list[str] | None:
         text = Path(given[1:]).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         must = "--columns @NAME must be a UTF-8 file, or one of @adult, @german, @bank"
-        raise InvalidInputError(must, f"{given[1:]!r} ({error})", "Check its name") from None
+        raise InvalidInputError(must, f"{given[1:]!r} ({error})", "Check the name after @") from None
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
@@ -258,7 +258,7 @@ def refuse_given() -> None:
     for name, value in given_options().items():
         if name in OF_DECISIONS and (name, value) not in OF_BOTH:
             must = "the options must be those of a regression, because the target is a number"
-            do = "Leave it out, or use --task classification or --positive"
+            do = "Remove this option, or use --task classification or --positive"
             raise InvalidInputError(must, f"--{name.replace('_', '-')}", do)
 
 

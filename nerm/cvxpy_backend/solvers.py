@@ -148,7 +148,7 @@ class CvxpySolver(Solver):
                 if options and ("nrecognized" in str(error) or not failed):
                     must = f"every option must be one of {self.name}'s own"
                     got = f"{sorted(options)} ({error})"
-                    raise InvalidInputError(must, got, "See that solver's settings") from error
+                    raise InvalidInputError(must, got, "See the documentation of that solver") from error
                 if not failed:
                     raise
                 return f"error: {error}"

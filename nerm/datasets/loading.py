@@ -112,7 +112,7 @@ def read_table(about: dict[str, Any], path: Any, data_home: Any) -> tuple[Any, s
     if missing:
         must = f"{where} must have the {len(needed)} columns of {about['file']}"
         got = f"a file without {', '.join(map(repr, missing))}"
-        raise InvalidInputError(must, got, "Check that it is that file, with its separator and column names")
+        raise InvalidInputError(must, got, "Check that it is this file, with its separator and column names")
     table = _typed(about, frame, about.get("codes", {}), where)
     return table, f"{kind} {where.name.removesuffix('.gz')}"
 

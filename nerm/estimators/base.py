@@ -430,10 +430,10 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         class_weight = self._class_weights(np.arange(2), totals)
         self._set_kernel(sample.X, sample.sample_weight, coding.total)
         if self.kernel_ is not None or self.confidence is not None:
-            must = "a classifier on chunks must be linear, without a promise"
+            must = "a classifier on chunks must be linear, with confidence=None"
             kernel = self.kernel_ is not None
             got = f"kernel={self.kernel!r}" if kernel else f"confidence={self.confidence!r}"
-            raise InvalidInputError(must, got, "Drop it, or use rows in memory")
+            raise InvalidInputError(must, got, "Remove this option, or use rows in memory")
         objective = self._objective(dict.fromkeys(coding.groups, self.weights))
         negative, positive = class_weight.tolist()
         options = {"intercept": bool(self.fit_intercept), "groups": True, "weighted": True}

@@ -145,7 +145,7 @@ class TrainingRows:
     def check_viewpoints(self) -> None:
         """Raise an error if there is no viewpoint, which a limit needs."""
         if not self.viewpoints:
-            must = "'viewpoint' must be given when a limit is"
+            must = "'viewpoint' must be given with a limit"
             raise InvalidInputError(must, "None", "Call fit(X, y, viewpoint=...), or set limit=None")
 
     def check_equal_weights(self, must: str, do: str = "Leave them out") -> None:

@@ -252,7 +252,7 @@ class HeldOut:
         """Return the rows with the indices `places`; shares of cells are those of all rows."""
         for metric, _ in target.statements:
             if metric.is_custom or not (metric.is_agreement or metric.best):
-                must = "a promise must be about a measure that has a bound"
+                must = "'confidence' needs a measure with a known bound on new rows"
                 do = "Use 'calders_verwer_score', 'neutrality_risk' or another measure made of rates, or "
                 raise InvalidInputError(must, f"{metric.name!r}", f"{do}leave confidence out")
         cells = np.zeros(len(rows.codes), dtype=int)

@@ -135,7 +135,7 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         check_known(self.measure, "'measure'", SCORE_METRICS)
         unproved = self.limit is None or self.measure == "correlation" or self.quantiles is not None
         if self.confidence is not None and unproved:
-            must = "a promise needs a limit on the mean_difference or ks_distance of groups"
+            must = "'confidence' needs a limit on the mean_difference or ks_distance of groups"
             got = f"limit={self.limit!r}, measure={self.measure!r}, quantiles={self.quantiles!r}"
             raise InvalidInputError(must, got, "Limit one of these, or leave confidence out")
         self._forget()

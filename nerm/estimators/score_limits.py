@@ -31,7 +31,7 @@ from nerm.validation import as_nonnegative
 def of_classifier(model: Any, rows: TrainingRows, pool: SolverPool) -> Solution:
     """Return the certified optimum of a classifier of two classes within the limit on its scores."""
     if model.confidence is not None or isinstance(model.limit, Mapping):
-        must = f"a limit on {model.measure} must be one number without a promise, in a classifier"
+        must = f"a limit on {model.measure} must be one number, with confidence=None, in a classifier"
         got = f"limit={model.limit!r}, confidence={model.confidence!r}"
         raise InvalidInputError(must, got, "Leave confidence out, or limit a measure of decisions")
     if len(model.classes_) > 2 or not rows.viewpoints:

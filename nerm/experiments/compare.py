@@ -187,7 +187,7 @@ def compare_solvers(
     given: Any = cases(problems) if isinstance(problems, str) else problems
     for number, case in enumerate([given] if isinstance(given, Problem) else given):
         if not isinstance(case, Problem | Case):
-            raise InvalidInputError("'problems' must be of Problem or Case", repr(case)[:60], "Use 'quick'")
+            raise InvalidInputError("'problems' must be Problems or Cases", repr(case)[:60], "Use 'quick'")
         if isinstance(case, Case):
             name, family, problem = case.name, case.family, case.problem()
         else:
@@ -202,7 +202,7 @@ def compare_solvers(
             jobs.append(Job(places, partial(_series, problem, solver, limit)))
     if not jobs:
         must = "'problems' and 'solvers' must not be empty"
-        raise InvalidInputError(must, "nothing to run", "Leave them out")
+        raise InvalidInputError(must, "nothing to run", "Remove empty arguments to use the defaults")
     settings: Row = {"experiment": "compare_solvers", "nerm": nerm.__version__, "time_limit": limit}
     measured = ("n", "d", "peak_mb", "claim", "status", "certified_gap", "correct_claim", "reason")
     table = run_jobs(jobs, measured, settings, **options)

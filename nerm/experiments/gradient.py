@@ -85,10 +85,10 @@ def tune(problem: Problem, validation: Problem, *, solves: int = 20, tol: float 
     same = problem.hypothesis.size == validation.hypothesis.size
     if problem.is_kernel or validation.is_kernel or not same or validation.regularizers:
         must = "'problem' and 'validation' must be linear with the same columns, the second unregularised"
-        raise InvalidInputError(must, f"{problem!r} and {validation!r}", "Bind two such objectives")
+        raise InvalidInputError(must, f"{problem!r} and {validation!r}", "Bind both objectives like this")
     lam, eta = sum(weight for weight, _ in problem.regularizers), float(problem.etas.sum())
     if not lam > 0:
-        raise InvalidInputError("the search must start at a positive lam", f"{lam:g}", "Pass a larger one")
+        raise InvalidInputError("the search must start at a positive lam", f"{lam:g}", "Pass a larger lam")
     names = ["lam", "eta"][: 1 + (eta > 0)]
     start = np.log([lam, eta][: len(names)])
     pool, found, rows, scale = SolverPool(), list[Solution](), list[dict[str, float]](), list[float]()

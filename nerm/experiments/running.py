@@ -42,7 +42,7 @@ def as_grid(values: Any, name: str, check: Callable[[Any, str], Any] = as_positi
     """
     found = sorted({check(value, name) for value in np.atleast_1d(values).tolist()})
     if not found:
-        raise InvalidInputError(f"{name!r} must not be empty", repr(values), "Leave it out")
+        raise InvalidInputError(f"{name!r} must not be empty", repr(values), "Remove the argument")
     return found
 
 
@@ -55,7 +55,7 @@ def by_name(items: Iterable[Any], what: str) -> dict[str, Any]:
             raise InvalidInputError(must, repr(item.name), "Rename one")
         found[item.name] = item
     if not found:
-        raise InvalidInputError(f"{what!r} must not be empty", "none", "Leave it out")
+        raise InvalidInputError(f"{what!r} must not be empty", "none", "Remove the argument")
     return found
 
 

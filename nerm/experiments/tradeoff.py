@@ -321,9 +321,9 @@ def _tuned(
     for (name, family), rows in table.groupby(["dataset", "tuning"]):
         means = rows.groupby("lam")["auc"].mean().dropna()
         if means.empty:
-            must = f"some lambda must give a fit of {family!r} on {name!r}"
+            must = f"at least one lambda must give a fit of {family!r} on {name!r}"
             got = f"{len(lams)} failures, for instance {rows.reason.iloc[0]!r}"
-            raise InvalidInputError(must, got, "Give lam=1.0, for instance, to leave the tuning out")
+            raise InvalidInputError(must, got, "Pass lam=1.0, for instance, to skip the tuning")
         best[name, family] = float(means.index[means >= means.max()].max())
     return best
 

@@ -133,7 +133,7 @@ class LinearConstraint(Constraint):
         A = np.eye(len(columns)) if self.matrix is None else self.matrix
         if A.shape[1] != len(columns):
             must = f"'A' must have one column for each of the {len(columns)} coefficients"
-            do = "Transpose it, or choose the coefficients with Coefficients(...)"
+            do = "Transpose A, or choose the coefficients with Coefficients(...)"
             raise InvalidInputError(must, f"shape {A.shape}", do)
         if self.bound.ndim and len(self.bound) != len(A):
             rows = f"{len(A)} rows of {_left(self.columns, self.matrix)}"

@@ -160,7 +160,7 @@ def _lines(stream: Any, layout: Layout) -> Iterator[str]:
         text = io.TextIOWrapper(stream, encoding, newline="")
     except LookupError:
         do = "Use cp1252, latin-1, utf-16, …"
-        raise InvalidInputError("--encoding must be one that Python knows", repr(encoding), do) from None
+        raise InvalidInputError("--encoding must be known to Python", repr(encoding), do) from None
     number = 0
     do = "Name the encoding of a text, such as --encoding cp1252 for a file from Windows, or save the table "
     do += "as CSV, Excel (.xlsx), Parquet or JSON lines"
@@ -563,7 +563,7 @@ def table_of(frame: Any, source: str = "the table", *, exact: bool = False) -> T
     frame = as_pandas(frame)
     if not hasattr(frame, "iloc"):
         must = f"{source} must be a DataFrame of pandas, polars or pyarrow"
-        raise InvalidInputError(must, type(frame).__name__, "Convert it")
+        raise InvalidInputError(must, type(frame).__name__, "Convert it to a pandas DataFrame")
     names = _named_once([str(name) for name in frame.columns], source)
     columns = {name: list(map(values.word_of, frame.iloc[:, j])) for j, name in enumerate(names)}
     cells = pd.DataFrame(columns, index=range(1, len(frame) + 1), dtype=object)
@@ -575,7 +575,7 @@ def _named_once(names: list[str], source: str) -> list[str]:
     name, times = Counter(names).most_common(1)[0] if names else ("", 1)
     if times > 1:
         must = f"{source!r} must name every column once"
-        raise InvalidInputError(must, f"{name!r} {times} times", "Rename one")
+        raise InvalidInputError(must, f"{name!r} {times} times", "Rename one of them")
     return names
 
 
@@ -590,7 +590,7 @@ def _tables(content: Content, layout: Layout, cells: int) -> Iterator[TextTable]
     names = first[1] if layout.header else [f"c{j + 1}" for j in range(len(first[1]))]
     if layout.columns is not None and list(map(key_of, layout.columns)) == list(map(key_of, names)):
         got = "a first line of these names"
-        raise layout.refuse("have no header to be named with --columns", got, "Leave --columns out")
+        raise layout.refuse("have no header line if --columns is given", got, "Remove --columns")
     if layout.columns is not None or not layout.header:
         names, records = list(layout.columns or names), chain([first], records)
     per_part = max(1, cells // len(names)) if cells else None

@@ -232,7 +232,7 @@ class SavedModel:
         classes = [str(label) for label in getattr(found.model, "classes_", ())]
         positive = [k for k, label in enumerate(classes) if key_of(label) == key_of(task.target.positive)]
         if len(classes) != 2 or len(positive) != 1:
-            must = f"the model must tell {task.target.positive!r} from another class"
+            must = f"the model must have the class {task.target.positive!r} and one other"
             got = f"a model of {', '.join(classes) or 'no classes'}"
             raise InvalidInputError(must, got, "Use --positive, or another model")
         return replace(found, names=names, words=tuple(words), positive=positive[0])

@@ -340,7 +340,7 @@ def _compared(
         As for `make_task`.
     """
     if favoured is not None and len(named) > 1:
-        do = "Leave --favoured out: every group is set against the rest"
+        do = "Remove --favoured: each group is compared with the rest"
         raise InvalidInputError("--favoured must come with one viewpoint", f"{len(named)} of them", do)
     column = " and ".join(named)
     if intersect:
@@ -417,7 +417,7 @@ def _role(name: str, words: Array, positive: str | None, what: str) -> tuple[Rol
             must = f"a viewpoint must have at most {MOST_SHOWN} groups"
             if numeric:
                 middle = f"{np.median(cells.numbers_in(words)):g}"
-                do = f"Compare it, --viewpoint '{name}>={middle}', cut it, --bins {middle}, or use --favoured"
+                do = f"Use --viewpoint '{name}>={middle}', --bins {middle}, or --favoured"
         raise InvalidInputError(must, f"{len(values)} in {name!r}: {shown}", do)
     chosen = cells.positive_of(*values[:2]) or values[-1] if positive is None else alike[0]
     others = {value: counts[value] for value in values if value != chosen}

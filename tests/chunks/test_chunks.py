@@ -319,7 +319,7 @@ def test_classifiers_on_chunks_meet_a_limit():
     assert abs(nerm.metrics.calders_verwer_score(model.decision_function(X), v)) <= 0.03
     assert model.eta_ > 0
     assert model.trace_["chosen"].sum() == 1
-    with pytest.raises(nerm.InvalidInputError, match="without a promise"):
+    with pytest.raises(nerm.InvalidInputError, match="with confidence=None"):
         nerm.NERMClassifier(limit=0.03, confidence=0.9).fit(nerm.Chunks((X, y, v)))
     with pytest.raises(nerm.InvalidInputError, match="must be linear"):
         nerm.NeutralSVC(kernel="rbf").fit(nerm.Chunks((X, y, v)))
@@ -362,7 +362,7 @@ def test_bad_chunks():
     refused("'memory' must be", (X, y, v), memory=-1)
     refused("'source' must be", 3)
     refused("must all end in .npz, or be tables whose target is named. Got 'rows.txt'", ["rows.txt"])
-    refused("every file of the chunks must be there", ["nowhere.npz"])
+    refused("every file of chunks must exist", ["nowhere.npz"])
     refused("must have at least one chunk", [])
     refused("a dict with A", lambda: [{"A": X}])
     refused("'viewpoint' must have one entry for each of the 200 rows", (X, y, v[:3]))

@@ -186,7 +186,7 @@ def test_a_file_that_goes_in_the_middle_of_a_fit(tmp_path):
     problem = OBJECTIVE.on(nerm.Chunks(paths))
     (tmp_path / "1.npz").unlink()
     with pytest.raises(
-        nerm.InvalidInputError, match=r"every file of the chunks must be there in every pass\. Got no file"
+        nerm.InvalidInputError, match=r"every file of chunks must exist in every pass\. Got no file"
     ):
         problem.solve()
 

@@ -271,7 +271,7 @@ def test_age_is_compared_with_a_number_or_cut(nerm, data):
     roles = ("--target", "income", "--viewpoint")
     ran = nerm("fit", data, *roles, "age")
     assert ran.code == 2
-    assert "Compare it, --viewpoint 'age>=" in ran.err
+    assert "Use --viewpoint 'age>=" in ran.err
     assert "--bins" in ran.err
     named = {}
     for comparison in ("age>=40", "age > 40", "age<40"):
@@ -391,7 +391,7 @@ def test_dates_of_new_rows_are_read_as_in_fit_and_a_doubt_is_said(nerm, tmp_path
 def test_names_for_a_file_that_names_its_columns_are_refused(nerm, data):
     ran = nerm("fit", data, *ROLES, "--columns", "age,hours,job,sex,income")
     assert (ran.code, ran.out) == (2, "")
-    assert "Got a first line of these names. Leave --columns out" in ran.err
+    assert "Got a first line of these names. Remove --columns" in ran.err
 
 
 def test_a_frame_that_names_a_column_twice_is_refused():

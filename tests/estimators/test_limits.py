@@ -303,7 +303,7 @@ def test_several_limits_are_met_at_once_and_said():
     assert abs(model.neutrality_) == pytest.approx(both)
     with pytest.raises(nerm.NotNeutralError, match=r"accuracy >= 0\.99"):
         clone(model).set_params(limit=limit | {"accuracy": 0.99}).fit(X, y, viewpoint=v)
-    with pytest.raises(InvalidInputError, match="must have positive distances of measures made of rates"):
+    with pytest.raises(InvalidInputError, match="must allow a positive distance of a measure made of rates"):
         clone(model).set_params(limit={"normalized_prejudice_index": 0.1}).fit(X, y, viewpoint=v)
     with pytest.raises(InvalidInputError, match="'shift' must come with a confidence"):
         clone(model).set_params(shift=0.1).fit(X, y, viewpoint=v)
@@ -345,11 +345,11 @@ def test_bad_parameters(text):
 
 def test_more_that_cannot_be():
     X, y, v = data(n=80)
-    with pytest.raises(InvalidInputError, match="'viewpoint' must be given when a limit is"):
+    with pytest.raises(InvalidInputError, match="'viewpoint' must be given with a limit"):
         nerm.NeutralSVC(limit=0.1).fit(X, y)
     with pytest.raises(InvalidInputError, match="a promise needs rows of equal weight"):
         nerm.NeutralSVC(limit=0.5, confidence=0.9).fit(X, y, viewpoint=v, sample_weight=np.arange(1, 81))
-    with pytest.raises(InvalidInputError, match="a promise must be about a measure that has a bound"):
+    with pytest.raises(InvalidInputError, match="'confidence' needs a measure with a known bound"):
         nerm.NeutralSVC(limit=0.5, confidence=0.9, measure="normalized_prejudice_index").fit(
             X, y, viewpoint=v
         )

@@ -111,7 +111,7 @@ def test_a_promise_by_hoeffding_or_dkw(rows):
         NeutralRegressor(limit=0.05, measure="ks_distance", confidence=0.99).fit(
             X[:300], y[:300], viewpoint=group[:300]
         )
-    with pytest.raises(nerm.InvalidInputError, match=r"a promise needs a limit"):
+    with pytest.raises(nerm.InvalidInputError, match=r"'confidence' needs a limit"):
         NeutralRegressor(confidence=0.9).fit(X, y, viewpoint=group)
 
 
@@ -155,7 +155,7 @@ def test_what_is_wrong_is_said(rows):
         NeutralRegressor(loss=nerm.Hinge()).fit(X, y)
     with pytest.raises(nerm.InvalidInputError, match=r"'loss' must be a margin function"):
         nerm.NERMClassifier(loss=nerm.SquaredError()).fit(X, y > 100)
-    with pytest.raises(nerm.InvalidInputError, match=r"'viewpoint' must be given when a limit is"):
+    with pytest.raises(nerm.InvalidInputError, match=r"'viewpoint' must be given with a limit"):
         NeutralRegressor(limit=0.1).fit(X, y)
     with pytest.raises(nerm.UnknownNameError, match=r"'measure' must be one of"):
         NeutralRegressor(limit=0.1, measure="parity").fit(X, y, viewpoint=group)

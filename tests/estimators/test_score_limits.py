@@ -71,7 +71,7 @@ def test_what_is_not_possible_is_refused(rows):
         model.fit(X, y)
     with pytest.raises(nerm.InvalidInputError, match="needs two classes"):
         model.fit(X, np.arange(200) % 3, viewpoint=age)
-    with pytest.raises(nerm.InvalidInputError, match="must be one number without a promise"):
+    with pytest.raises(nerm.InvalidInputError, match="must be one number, with confidence=None"):
         nerm.NERMClassifier(limit=0.2, measure="correlation", confidence=0.9).fit(X, y, viewpoint=age)
     with pytest.raises(nerm.InvalidInputError, match="mean_difference of the real-valued viewpoint"):
         nerm.NERMClassifier(limit=0.2, measure="mean_difference").fit(X, y, viewpoint=age)

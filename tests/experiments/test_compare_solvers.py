@@ -253,7 +253,7 @@ def test_every_default_problem_can_be_made(monkeypatch):
     [
         ({"problems": "huge"}, "'problems' must be one of 'default', 'quick'. Got 'huge'"),
         ({"problems": []}, "'problems' and 'solvers' must not be empty"),
-        ({"problems": ["size"]}, "'problems' must be of Problem or Case. Got 'size'"),
+        ({"problems": ["size"]}, "'problems' must be Problems or Cases. Got 'size'"),
         ({"solvers": ["gurobi9"]}, "'solvers' must be one of .*Got 'gurobi9'"),
         ({"solvers": [3]}, "'solvers' must be one of .*Got 3"),
         ({"solvers": []}, "'problems' and 'solvers' must not be empty"),

@@ -256,7 +256,7 @@ def test_code_does_not_travel(make, tmp_path):
     with pytest.raises(nerm.InvalidInputError) as caught:
         thing.save(tmp_path / "m")
     text = str(caught.value)
-    assert "what is saved must be made of arrays, atoms and nerm's own kernels. Got " in text
+    assert "a saved object must consist of arrays, atoms and nerm's own kernels. Got " in text
     assert "which is code. Keep the code that made it" in text
     assert list(tmp_path.iterdir()) == []
 

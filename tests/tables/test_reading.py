@@ -157,7 +157,7 @@ def test_encodings(encoding, tmp_path):
     path.write_bytes("prix en €;métier\n1;infirmière\n".encode(encoding))
     named = "cp1252" if encoding == "cp1252" else None
     assert columns_of(read_table(path, encoding=named)) == {"prix en €": ["1"], "métier": ["infirmière"]}
-    with pytest.raises(InvalidInputError, match=r"--encoding must be one that Python knows\. Got 'klingon'"):
+    with pytest.raises(InvalidInputError, match=r"--encoding must be known to Python\. Got 'klingon'"):
         read_table(path, encoding="klingon")
 
 
