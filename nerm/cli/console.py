@@ -321,7 +321,7 @@ def impact_table(ratios: Sequence[Mapping[str, Any]]) -> Any:
     for r in ratios:
         shares = [f"{r[name]:.3f}" for name in ("rate", "impact_ratio")]
         lines.append([r["name"], f"{r['rows']:,}{_few(r['few'])}", f"{r['selected']:,}", *shares])
-    title = "Impact ratios: the positive rate by the highest one"
+    title = "Impact ratios: positive rate divided by the highest"
     if not any(r["few"] and r["impact_ratio"] == 1 for r in ratios):
         title += "; groups of few rows are no reference"
     return make_table(title, ["group", "rows", "decided so", "rate", "impact ratio"], lines)

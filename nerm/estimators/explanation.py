@@ -128,7 +128,8 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
             norm = np.sqrt(2 * sum(t.value for t in terms if t.kind == "regularizer"))
         moved = f"; threshold {solution.threshold:.6g} subtracted from the intercept, after the certificate"
         moved = moved if solution.threshold else ""
-        iterations = "" if stats.iterations is None else f" in {stats.iterations} iterations"
+        word = "iteration" if stats.iterations == 1 else "iterations"
+        iterations = "" if stats.iterations is None else f" in {stats.iterations} {word}"
         problems.append(
             ClassExplanation(
                 label=label,
@@ -145,7 +146,7 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
             )
         )
     groups = shown_groups(getattr(model, "groups_", {}))  # absent in old files, as is collapse_
-    groups = "\n".join(filter(None, [groups, *pooled_groups(model)]))
+    groups = "\n".join(filter(None, [groups, *(f"pooled: {names}" for names in pooled_groups(model))]))
     nonconvex, every = "", [t.term for one in model.solutions_ for t in one.problem.objective.terms]
     atoms = [getattr(term, name, None) for term in every for name in ("loss", "surrogate")]
     if any(isinstance(atom, DCFunction) for atom in atoms):
@@ -157,10 +158,10 @@ def explanation_of(model: Any, top: int, feature_names: Sequence[str] | None) ->
 
 
 def pooled_groups(model: Any) -> list[str]:
-    """Return one text per group that was pooled from small groups to meet a limit."""
+    """Return the names of the groups that were pooled from small groups to meet a limit."""
     columns = getattr(model, "trace_", ())  # of a search; it has one positive rate per group
-    rate = "positive rate, "
-    return [name.removeprefix(rate) for name in columns if name.startswith(f"{rate}pooled: ")]
+    start = "positive rate, pooled: "
+    return [name.removeprefix(start) for name in columns if name.startswith(start)]
 
 
 def _names(model: Any, given: Sequence[str] | None) -> list[str]:

@@ -83,8 +83,8 @@ class Promise:
         ratios = {name for name, metric in METRICS.items() if metric.best}
         parts = [
             f"the {one.measure} of new rows is at {'least' if one.measure in ratios else 'most'} "
-            f"{one.bound:.4f} (limit {one.limit:g}; {one.measured:.4f} on {one.rows} rows held out, "
-            f"{one.candidates} candidates)"
+            f"{one.bound:.4f} (limit {one.limit:g}; measured {one.measured:.4f} on {one.rows} held-out rows; "
+            f"bound corrected for {one.candidates} models)"
             for one in (self, *self.also)
         ]
         shifted = f", also if the share of a group differs by {self.shift:g}" if self.shift else ""
@@ -336,12 +336,15 @@ def no_promise(target: Target, bounds: Sequence[Floats], rows: int) -> NoPromise
     number = int((closest[:, 0] / limits).argmax())
     metric = target.statements[number][0]
     bound, value = np.abs(metric.best - closest[number])
-    advice = [("limit", "raise"), ("rows", "use many more")]
+    rows_needed = "use many more"
     within = [found for found in bounds if (found[:, 1] < limits).all()]
     if within:
         times = min(float(((b[:, 0] - b[:, 1]) / (limits - b[:, 1])).max()) ** 2 for b in within)
         more = int(np.ceil(rows * (times - 1) / HOLD_OUT))
-        advice = [("rows", f"use about {more} more")]
+        rows_needed = f"use about {more} more"
     failed = f"No model has {target.condition} on new rows with probability {target.confidence:g}"
-    best = f"The best of {len(bounds)} has a bound of {bound:.4f} ({value:.4f} on {rows} rows held out)"
-    return NoPromiseError(failed, best if len(limits) == 1 else f"{best} for {metric.name}", advice)
+    best = (
+        f"The best of {len(bounds)} has a bound of {bound:.4f} (measured {value:.4f} on {rows} held-out rows)"
+    )
+    best = best if len(limits) == 1 else f"{best} for {metric.name}"
+    return NoPromiseError(failed, best, [("limit", "raise"), ("rows", rows_needed)])

@@ -198,5 +198,6 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
                 self.promise_ = Promise(self.measure, limit, value + width, value, *about)
                 return solution
         failed = f"No model has |{self.measure}| <= {limit:g} on new rows with probability {confidence:g}"
-        best = f"The smallest bound is {closest:.4f}, of it {width:.4f} for chance in {len(held.codes)} rows"
+        chance = f"{width:.4g} of it is the uncertainty of {len(held.codes)} held-out rows"
+        best = f"The smallest bound is {closest:.4g}; {chance}"
         raise NoPromiseError(failed, best, [("limit", "raise"), ("rows", "use many more")])

@@ -453,7 +453,7 @@ class Neutrality(Term):
             return rf"{larger}\frac1n\sum_i {'' if uniform else 'u_i '}{psi}"
         psi = f"{'' if uniform else 'weighted '}{mean} {_label(self.surrogate)}"
         to = self.to or "v"
-        to = to if to.isidentifier() else f"v[{to}]"
+        to = to if to.partition("[")[0].isidentifier() else f"v[{to}]"
         plus, minus = (f"{psi}({sign}{to} f)" for sign in ("", "-"))
         return {None: f"max({plus}, {minus})", 0.0: minus, 1.0: plus}[self.theta]
 

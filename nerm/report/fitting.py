@@ -339,5 +339,7 @@ class Training:
                     raise
                 notes.append(f"{level.label} is left out: {error.parts[1]}")
             else:
-                notes += [f"small groups are {text}" for text in pooled_groups(models[level].classifier)]
+                notes += [
+                    f"small groups are pooled: {names}" for names in pooled_groups(models[level].classifier)
+                ]
         return models, notes

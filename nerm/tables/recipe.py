@@ -517,7 +517,7 @@ def learn_recipe(
             columns += [Numeric.learn(name, numbers, False, kind, part, splines) for part, numbers in varying]
             columns.append(Numeric.learn(name, last[1], some, kind, last[0], splines))
         elif distinct == (~unknown).sum() > MOST_LEVELS:
-            left_out[name] = "another word in every row, so it names rows"
+            left_out[name] = "another word in every row, so it was treated as a row identifier"
         else:
             spelled, merged = table.rows(~unknown).categories(name)
             notes += merged

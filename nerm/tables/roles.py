@@ -30,8 +30,8 @@ _COMPARED = re.compile(r"(.+?)\s*(>=|<=|>|<)\s*([+-]?\d+(?:\.\d+)?)")
 NUMBERS, WORDS, UNCLEAR, IDENTIFIER = "numbers", "words", "dates of unclear order", "identifier"
 #: By kind of an input, the note about columns of this kind.
 KIND_NOTES = {
-    IDENTIFIER: "left out: another value in nearly every row, so it names rows; --numeric keeps integers, "
-    "--nominal words",
+    IDENTIFIER: "left out: another value in nearly every row, so it was treated as a row identifier; "
+    "to use it, pass --numeric (as a number) or --nominal (as categories)",
     UNCLEAR: "left out: dates whose day and month cannot be told apart; write them as 2024-12-31",
 } | {
     order: f"read as dates ({order}), coded as year, month and days; --nominal takes them as words"
@@ -481,8 +481,8 @@ def survey(task: TableTask, *, nominal: Sequence[str] = (), numeric: Sequence[st
     >>> print("\n".join(task.notes))
     'copy' nearly repeats the target 'y' (its value tells it in 90 of 90 rows): if that is not known when
     decisions are made, leave it out with --leave-out 'id' left out: another value in nearly every row, so it
-    names rows; --numeric keeps integers, --nominal words 'day' read as dates (day.month.year), coded as year,
-    month and days; --nominal takes them as words
+    was treated as a row identifier; to use it, pass --numeric (as a number) or --nominal (as categories)
+    'day' read as dates (day.month.year), coded as year, month and days; --nominal takes them as words
     """
     table = task.table
     kinds: dict[str, str] = {}

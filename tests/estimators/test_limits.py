@@ -103,7 +103,7 @@ def test_a_promise_or_a_refusal():
     new = data(4, n=20000)
     assert abs(difference(model.decision_function(new[0]), new[2])) <= promise.bound
     assert "with probability 0.95 the calders_verwer_score of new rows is at most" in str(promise)
-    with pytest.raises(nerm.NoPromiseError, match=r"Use about \d+ more rows"):
+    with pytest.raises(nerm.NoPromiseError, match=r"Raise limit or use about \d+ more rows"):
         clone(model).set_params(limit=0.05).fit(X, y, viewpoint=v)
 
 

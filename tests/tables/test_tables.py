@@ -43,7 +43,7 @@ def test_rare_values_are_pooled_and_row_names_left_out():
     lines = [f"{i % 120},id{i},{i % 2}" for i in range(n)]
     table = parse_table("code,name,same\n" + "\n".join(lines), "t")
     recipe, notes = learn_recipe(table, ["code", "name", "same"], kinds={"code": "words", "name": "words"})
-    assert recipe.left_out == {"name": "another word in every row, so it names rows"}
+    assert recipe.left_out == {"name": "another word in every row, so it was treated as a row identifier"}
     assert recipe.columns[0].levels[-1] == "(other)"
     assert len(recipe.columns[0].levels) == 100
     X, _ = recipe.transform(table)
