@@ -454,7 +454,7 @@ def mean_difference(scores: Any, viewpoint: Any, sample_weight: Any = None, quan
     5.0
     """
     f, codes, w = _in_groups(scores, viewpoint, sample_weight, quantiles)
-    means = np.array([np.average(f[codes == k], weights=w[codes == k]) for k in range(codes.max() + 1)])
+    means = np.bincount(codes, w * f) / np.bincount(codes, w)
     return float(means[1] - means[0] if len(means) == 2 else np.ptp(means))
 
 
@@ -658,7 +658,7 @@ def thresholds(
         total = yes[-1]
         shares = yes.sum(axis=2) / total.sum(axis=1)
         rates.append(shares)
-        if metric.is_custom or (not metric.is_agreement and not metric.best):
+        if not (metric.is_agreement or metric.best):
             continue
         for one, limit in metric.limits or ((metric, 0.0),):
             allowed = one.allowance(limit) if metric.limits else 1.0
@@ -762,7 +762,7 @@ def best_threshold(
     """
     f, w = _scored(scores, sample_weight, decide=False)
     metric, labels, used = as_metric(measure), _labels(y, len(f)), w > 0
-    several = isinstance(viewpoint, Mapping) or (hasattr(viewpoint, "items") and np.ndim(viewpoint) == 2)
+    several = hasattr(viewpoint, "items") and np.ndim(viewpoint) != 1  # a dict or a table, not a Series
     views = [column for _, column in viewpoint.items()] if several else [viewpoint]
     groups = [group_codes(view, len(f), w)[used] for view in views]
     numbers = [sign(codes - 0.5) for codes in groups]

@@ -203,9 +203,9 @@ class NeutralModel(BaseEstimator):
             views = viewpoints.resolve(viewpoint, X, n, several=True, among=s > 0)
         real = {name: v for name, v in views.items() if len(distinct(v[places], name)) > 2}
         if self.quantiles is not None and self.measure != "correlation":
-            cut = {name: 1 + quantile_codes(v, self.quantiles, s) for name, v in real.items()}
-            words = {name: codes.astype(str) for name, codes in cut.items()}
-            views = viewpoints.resolve({**views, **words}, X, n, several=True, among=s > 0)
+            cut = {name: (1 + quantile_codes(v, self.quantiles, s)).astype(str) for name, v in real.items()}
+            read = viewpoints.resolve({**views, **cut}, X, n, several=True, among=s > 0)
+            views = viewpoints.Viewpoints(read, read.groups | views.groups)
         elif centre:
             views.update({name: v - np.average(v, weights=s) for name, v in real.items()})
         self.groups_ = views.groups
