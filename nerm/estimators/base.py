@@ -411,7 +411,7 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
             must = "'y' must hold classes: words, or integers of at most 64 bits"
             got, do = str(error).partition(".")[0], "Code the classes as such"
             if fractions:
-                got, do = "real numbers", "Use NeutralRegressor, or y > threshold"
+                got, do = "continuous numbers", "Use NeutralRegressor, or y > threshold"
             raise InvalidInputError(must, got, do) from None
         self.classes_ = np.unique(y[s > 0])
         if len(self.classes_) < 2:

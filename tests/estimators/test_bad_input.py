@@ -43,7 +43,7 @@ CASES = [
     ),
     (
         lambda: fit(y=np.arange(20) / 7),
-        "Got real numbers. Use NeutralRegressor, or y > threshold.",
+        "Got continuous numbers. Use NeutralRegressor, or y > threshold.",
     ),
     (
         lambda: fit(model=NeutralSVC(class_weight={1: HUGE})),
