@@ -214,7 +214,7 @@ def _classes() -> dict[str, Mapping[str, Any]]:
 
 
 class _Writer:
-    """Encodes an object as JSON and a list of arrays; `own` collects its custom atoms by name."""
+    """An encoder of objects as JSON and a list of arrays; `own` collects custom atoms by name."""
 
     def __init__(self, size: int) -> None:
         self.arrays: list[np.ndarray] = []
@@ -294,7 +294,7 @@ class _Writer:
 
 
 class _Reader:
-    """Decodes the JSON tree and the arrays of a file; `own` has the custom atoms by name."""
+    """A decoder of the JSON tree and the arrays of a file; `own` has the custom atoms by name."""
 
     def __init__(self, archive: zipfile.ZipFile, own: Mapping[str, Any]) -> None:
         self._archive, self._own = archive, own

@@ -191,7 +191,10 @@ def distinct(values: Array, name: str, what: str = "values") -> Array:
 
 
 def check_order(X: Any, values: Any, name: str) -> None:
-    """Raise an error if pandas rows have the index labels of X in another order, because order counts."""
+    """Raise an error if pandas rows have the index labels of X in another order.
+
+    nerm matches rows by their order, not by their labels.
+    """
     both = hasattr(X, "iloc") and hasattr(values, "iloc") and len(values) == len(X)
     if both and not values.index.equals(X.index) and set(values.index) == set(X.index):
         must, got = f"{name!r} must have the rows of X in the same order", "its index in another order"

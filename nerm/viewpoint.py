@@ -134,9 +134,9 @@ def shown_groups(groups: Mapping[str, tuple[Any, Any]]) -> str:
 
 
 def positive_values(name: str, seen: Array, of: str, *, several: bool, real: bool = False) -> dict[str, Any]:
-    """Return, by the name of each neutrality term of a viewpoint, the value that becomes +1.
+    """Return the value that becomes +1, by the name of each neutrality term of a viewpoint.
 
-    The value is None if the viewpoint consists of real numbers, which are used unchanged.
+    It is None if the viewpoint consists of real numbers, which are used unchanged.
 
     Parameters
     ----------
@@ -207,7 +207,9 @@ def as_numbers(viewpoint: Any, n: int, among: Any = slice(None)) -> Floats:
 
 
 def as_sides(viewpoint: Any, n: int, among: Any = slice(None)) -> Floats:
-    """Return the side of each row, -1 or +1, (n,): one of two groups, or the sign of a real number.
+    """Return the sign of each row's viewpoint, -1 or +1, (n,).
+
+    It tells one of two groups, or is the sign of a real number.
 
     >>> as_sides(["m", "f", "m"], 3), as_sides([1, 2, 2], 3), as_sides([0.5, -2.0, 3.0], 3)
     (array([ 1., -1.,  1.]), array([-1.,  1.,  1.]), array([ 1., -1.,  1.]))
@@ -222,7 +224,9 @@ def as_sides(viewpoint: Any, n: int, among: Any = slice(None)) -> Floats:
 
 
 def known_sides(viewpoint: Any, n: int, groups: Any, name: str = DEFAULT) -> Floats:
-    """Return the side of each row, -1 or +1, (n,), for two groups that are known from other rows.
+    """Return the sign of each row's viewpoint, -1 or +1, (n,), for two known groups.
+
+    The groups are known from other rows.
 
     >>> known_sides(["m", "m"], 2, ("f", "m"))
     array([1., 1.])

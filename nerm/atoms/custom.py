@@ -78,7 +78,7 @@ class SmoothPart(MarginFunction):
 
 
 class Combined(MarginFunction):
-    """A margin function made of others, its `members`, by algebra.
+    """A margin function made of others, its `members`: a sum, a maximum or a shifted one.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def _xexp(x: Function) -> Function:
 
 
 def _along(atom: Any, rows: list[Function], join: Callable[[Function, Function], Function]) -> Function:
-    """Return the functions of a cp.vstack joined along axis 0."""
+    """Return the functions of the rows of a cp.vstack, joined along axis 0 by `join`."""
     if atom.axis != 0:
         raise NoRuleError(f"cvxpy.{type(atom).__name__} along another axis than 0")
     return reduce(join, rows)
@@ -51,13 +51,16 @@ def _length(atom: Any, rows: list[Function]) -> Function:
 
 
 def number(parameter: Any) -> float:
-    """Return the first number of a constant or of a parameter of an atom."""
+    """Return the value of a constant, or of a parameter of an atom: its first number."""
     value = getattr(parameter, "value", parameter)
     return float(np.ravel(value.toarray() if hasattr(value, "toarray") else value)[0])
 
 
 def kind(expression: Any) -> str:
-    """Return the name of the class of a cvxpy atom in lower case, the same for an approximation by cones."""
+    """Return the class name of a cvxpy atom in lower case.
+
+    cvxpy approximates some atoms by second-order cones; their kind is that of the exact atom.
+    """
     return type(expression).__name__.removesuffix("Approx").lower()
 
 
@@ -136,7 +139,10 @@ def require(holds: Any, label: str, must: str, got: str, do: str) -> None:
 
 
 def tree_of(expression: Callable[[Any], Any], argument: Any, label: str, kind: str, do: str) -> Any:
-    """Return the cvxpy expression of an argument; raise an error if it is none."""
+    """Return the cvxpy expression that a user's function makes of its argument.
+
+    Raise an error if it fails, or if the result is no expression.
+    """
     try:
         tree = expression(argument)
         _ = tree.is_convex(), tree.shape, tree.parameters()

@@ -140,7 +140,7 @@ def base_classifier(estimator: Any) -> Any:
 
 
 def viewpoint_for(function: Callable[..., Any], viewpoint: Any) -> dict[str, Any]:
-    """Return {"viewpoint": viewpoint} if the function has this parameter, else an empty dict."""
+    """Return {"viewpoint": viewpoint} if the function has this parameter, else {}."""
     return {"viewpoint": viewpoint} if "viewpoint" in inspect.signature(function).parameters else {}
 
 

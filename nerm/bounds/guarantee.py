@@ -225,8 +225,8 @@ class _Setting(NamedTuple):
 
         The hypothesis class is {||w|| <= B, `|b|` <= beta}. B and beta are `||w||` and `|b|` of the solution,
         rounded up to a grid that is fixed in advance (`radius_from_data`). A union bound divides `self.delta`
-        equally among the grid points; the returned delta is the share of one point. `G` bounds `|v|`; with G
-        = 1 the class is F itself, as for the risk.
+        equally among the grid points; the returned delta is the share of one point. The class is one of
+        products v f with `|v|` <= `G`. The risk needs f itself: for it, G is 1.
         """
         B, share = complexity.radius_from_data(self.facts.coef_norm, self.delta)
         beta = 0.0

@@ -112,7 +112,10 @@ def escaped(text: str) -> str:
 
 @dataclass(frozen=True)
 class Console:
-    """Print the results and notes of a command; `as_json` and `quiet` are its options --json and --quiet."""
+    """A printer of the results and notes of a command.
+
+    `as_json` and `quiet` are the options --json and --quiet of the command.
+    """
 
     as_json: bool = False
     quiet: bool = False

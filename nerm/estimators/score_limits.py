@@ -115,7 +115,7 @@ def within(model: Any, rows: TrainingRows, pool: SolverPool, share: float = 1.0)
 def _searched(
     model: Any, problem: Problem, limit: float, solved: Callable[[float], tuple[Solution, float]]
 ) -> tuple[Solution, float]:
-    """Bisect for a large convex limit whose solution is within the limit on the measure."""
+    """Bisect for the largest convex limit whose solution is within the limit on the measure."""
     plain = with_terms(problem, Objective(problem.objective.terms))
     scores = SolverPool(model.solver, model.verbose).solve(plain, model.tol).training_scores()
     high = float(limit_values(problem, scores).max())

@@ -47,7 +47,10 @@ def as_grid(values: Any, name: str, check: Callable[[Any, str], Any] = as_positi
 
 
 def by_name(items: Iterable[Any], what: str) -> dict[str, Any]:
-    """Return methods or data sets by their names; raise an error if there are none, or two of one name."""
+    """Return methods or data sets as a dict by their names.
+
+    Raise an error if there are none, or two of one name.
+    """
     found: dict[str, Any] = {}
     for item in items:
         if item.name in found:

@@ -30,7 +30,7 @@ class Groups:
     views: Mapping[str, Floats]
 
     def at(self, rows: Ints) -> "Groups":
-        """Return the groups of some rows."""
+        """Return the groups of the rows with the given indices."""
         return Groups(self.names, self.codes[rows], {name: v[rows] for name, v in self.views.items()})
 
 

@@ -183,7 +183,11 @@ def answers(searches: Sequence[Search]) -> list[Neutralized]:
 
 
 def _found(search: Search) -> Candidate:
-    """Return a usable candidate within the limit; for one of several classes, else the nearest candidate."""
+    """Return the best usable candidate within the limit.
+
+    If there is none, raise an error, or return the nearest candidate if the problem is for one of several
+    classes.
+    """
     plain = search.plain
     if plain.value <= search.target.allowance and not plain.threshold:
         if not plain.admissible and not search.one_of_several:

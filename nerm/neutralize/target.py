@@ -239,7 +239,8 @@ class Neutralized:
         The most accurate threshold within the limit, found exactly. The certificate is about the ranking,
         before the threshold.
     eta, side
-        Weight and side of the neutrality term; tuples if there are several terms.
+        Weight of the neutrality term, and what it penalizes: "agreement" or "disagreement" with the
+        viewpoint. With several terms these are tuples.
     surrogate : MarginFunction
         psi of the neutrality terms.
     measure, limit : str, float

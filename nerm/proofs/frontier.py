@@ -247,7 +247,7 @@ class Frontier:
 
     @property
     def _small(self) -> Problem:
-        """The problem; for rows in chunks, the problem on a sample of the rows."""
+        """The problem itself; for rows in chunks, the problem on a sample of the rows."""
         return self.problem.sample if isinstance(self.problem, ChunkedProblem) else self.problem
 
     @cached_property
@@ -263,7 +263,7 @@ class Frontier:
 
     @cached_property
     def points(self) -> Floats:
-        """The pairs (C, P) of the solutions and of the other hypotheses, (number, 2)."""
+        """The pairs (C, P) of all evaluated hypotheses, (number, 2): the solutions, then the others."""
         known: list[Any] = [*self.solutions, *self.others]
         return np.array([self._pair(one.objective) for one in known])
 

@@ -124,7 +124,9 @@ def _row(step: Solution, number: int, value: float) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tangent(Term):
-    """The term (1/n) sum_i w_i (constant - slopes_i t_i f_i), a tangent of the subtracted part of a term.
+    """The tangent of the subtracted part of a term, as a term of its own.
+
+    It is (1/n) sum_i w_i (constant - slopes_i t_i f_i), with the weights w_i and targets t_i of the term.
 
     Attributes
     ----------

@@ -156,9 +156,10 @@ class NeutralSVM:
         return risk + self.eta * ((1 + np.abs(self.v * scores)) @ self.u)
 
     def boxes(self, nu_plus: float) -> tuple[Floats, Floats]:
-        """Return the bounds low and high of z, (3, n) each, for given nu^+; nu^- is eta - nu^+.
+        """Return the bounds low and high of z, (3, n) each, for given nu^+.
 
-        One of low and high is 0 in every entry, because the lower bound of every dual variable is 0.
+        nu^- is eta - nu^+. One of low and high is 0 in every entry, because the lower bound of every dual
+        variable is 0.
         """
         nu = (nu_plus, self.eta - nu_plus) if self.variant == "exact" else (self.eta, self.eta)
         bounds = self.targets * np.array([self.s, nu[0] * self.u, nu[1] * self.u])

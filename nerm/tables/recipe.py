@@ -599,7 +599,7 @@ class TableFeatures:
         return sp.csr_matrix(self.recipe.transform(table_of(frame, exact=True))[0])
 
     def in_order(self, classes: list[Any]) -> list[Any]:
-        """Return the class labels, reordered so that the positive one of a known pair (no/yes) is last."""
+        """Return two class labels, the positive one last if they are a known pair such as no/yes."""
         if len(classes) == 2 and positive_of(*map(str, classes)) == str(classes[0]):
             return classes[::-1]
         return classes

@@ -248,9 +248,10 @@ def decimal_marks(
 
 
 def number_notes(name: str, words: Iterable[str], mark: str | None) -> Iterator[str]:
-    """Yield notes on numbers that can be read in two ways: 1.200 beside 950, and mixed units such as % and $.
+    """Yield notes on numbers that can be read in two ways.
 
-    `words` are the different values of a column of numbers, `mark` is its decimal mark (`decimal_marks`).
+    Examples are 1.200 beside 950, and mixed units such as % and $. `words` are the different values of a
+    column of numbers, `mark` is its decimal mark (`decimal_marks`).
 
     >>> list(number_notes("pay", ["1.200", "950"], None))
     ["'1.200' beside '950' in 'pay' is read with a decimal point; --decimal comma reads it as thousands"]

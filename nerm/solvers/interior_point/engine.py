@@ -140,7 +140,8 @@ class Engine(Session):
         Omega(w) <= S, because max(C+, C-) is smallest at f = 0. Let m be the smallest weight of a norm,
         divided by sqrt(k), where k is the number of coefficients in the largest group. If each coefficient is
         in a group, ||w|| <= n Omega(w) / m <= S / m, and r = RIDGE tol m^2 / S gives (r/2) ||w||^2 <= RIDGE
-        tol S / 2. Else r has this effect on coefficients that change the scores by their unit each.
+        tol S / 2. If some coefficient is in no group, no such bound is known: then r is chosen so that (r/2)
+        ||w||^2 is this small if each coefficient changes the scores by about one unit.
         """
         mu, norms, form = structure_of(problem)
         scaled = tuple(n._replace(weights=self.n * n.weights) for n in norms)

@@ -332,9 +332,10 @@ class NormDuals:
 
     @property
     def products(self) -> float:
-        """The part of the gap from the norms: the sum of omega times `GroupNorms.products`.
+        """The part of the duality gap that is due to the norms.
 
-        On the central path at barrier 1 it equals `unit`.
+        It is the sum over all groups of omega times `GroupNorms.products`. On the central path at barrier 1
+        it is `unit`, the sum of omega times `GroupNorms.goal`.
         """
         return float(sum(each.omega @ each.products for each in self._kinds))
 
