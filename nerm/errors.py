@@ -161,7 +161,7 @@ class NotNeutralError(InvalidInputError, RuntimeError):
         self.advice = tuple(advice)
 
     def __reduce__(self) -> tuple[type, Any]:
-        """Pickle by parts, with the advice as pairs."""
+        """Pickle the parts of the message, with the advice as pairs."""
         return type(self), (*self.parts[:2], self.advice)
 
 

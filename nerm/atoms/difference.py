@@ -46,7 +46,7 @@ class DCFunction(MarginFunction):
     >>> from nerm import Ramp
     >>> convex, subtracted, _ = Ramp().parts
     >>> m = np.array([-3.0, 0.0, 3.0])
-    >>> Ramp().value(m), convex.value(m) - subtracted.value(m)
+    >>> Ramp().value(m), (convex.value(m) - subtracted.value(m)).round(12) + 0.0
     (array([1. , 0.5, 0. ]), array([1. , 0.5, 0. ]))
     """
 

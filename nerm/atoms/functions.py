@@ -466,9 +466,9 @@ class Function:
     def end_slopes(self) -> tuple[float, float]:
         """The slopes at -inf and +inf.
 
-        A slope of a curve at 1e100 that is not moderate, or not a number because the value overflows, counts
-        as infinite. A slope that has not reached its limit there is too small, which is safe for the
-        conjugate.
+        For a curve they are computed at +-1e100. A slope there counts as infinite if it is much larger than
+        the slope at +-1e3, or if it overflows. If a slope is still below its limit there, the returned number
+        is too small. This is safe: the conjugate is then +inf on a larger set.
         """
         ends = []
         for sign, piece in ((-1.0, self.pieces[0]), (1.0, self.pieces[-1])):

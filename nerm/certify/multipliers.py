@@ -559,8 +559,9 @@ def with_linear(problem: Problem, multipliers: Multipliers, coef: Floats) -> Mul
 def _limits_at(problem: Problem, coef: Floats, scores: Floats) -> Floats:
     """Return one multiplier per limit, (number of limits,), computed from the scores.
 
-    A limit that is not active gets 0. For the others, nonnegative least squares with one unknown per side of
-    a limit brings q = (1/n) sum_i c_i x_i close to the subdifferential of Omega at w.
+    A limit that is not active gets 0. The multipliers of the others are computed by nonnegative least
+    squares, with one unknown per side of a limit: they bring q = (1/n) sum_i c_i x_i close to the
+    subdifferential of Omega at w.
     """
     if not problem.limits:
         return np.zeros(0)
@@ -665,12 +666,12 @@ def _fitted(problem: Problem, coef: Floats, scores: Floats, width: float) -> Mul
 def _distance(
     problem: Problem, coef: Floats, fixed: Floats, some: Ints
 ) -> Callable[[Floats, Floats], tuple[float, Floats, Floats]]:
-    """Return a function of thetas and c that bounds the part of Omega in the gap, in sum form.
+    """Return a function that bounds the contribution of Omega to the gap, in sum form.
 
-    `fixed`, (1 + number of thetas, n), holds weighted duals that do not change, and their change per unit of
-    each theta. c, (len(some),), is added to them on the rows `some`. The function returns n ||r||^2 / (2 mu)
-    plus the penalty on the sum of the weighted duals (`_fitted` defines r and mu), and the derivatives in c
-    and in the thetas.
+    It maps (thetas, c) to n ||r||^2 / (2 mu) plus the penalty on the sum of the weighted duals, and its
+    derivatives in c and in the thetas; `_fitted` defines r and mu. c, (len(some),), are weighted duals of the
+    rows `some`, to which fixed ones are added. `fixed`, (1 + number of thetas, n), holds the fixed weighted
+    duals of all rows, then their change per unit of each theta.
     """
     hypothesis, n = problem.hypothesis, problem.divisor
     interval = _regularizer_interval(problem, coef)

@@ -1,6 +1,6 @@
 """An objective on chunks, `objective.on(nerm.Chunks(...))`.
 
-It has the methods solve, path and neutralize, the search for a target level.
+It has the methods solve, path, and neutralize, which searches for a model within a limit.
 """
 
 from __future__ import annotations

@@ -77,7 +77,10 @@ class Training:
         return self.measures(self.plain.decision_function(self.fold.X))
 
     def measures(self, scores: Floats, randomised: bool = False) -> dict[str, float]:
-        """Return the measures on the training rows, from the scores of these rows and any others."""
+        """Return the measures on the training rows.
+
+        The first n scores are those of the training rows; further scores are ignored.
+        """
         return measures(self.fold.y, scores[: len(self.fold.y)], self.fold.viewpoint, randomised)
 
     def signed(self, scores: Floats) -> float:

@@ -1,10 +1,11 @@
-"""Solve one problem with one-sided neutrality terms of varying weights; give each solution a threshold.
+"""Solve one problem with one-sided neutrality terms of several weights; choose a threshold for each.
 
-As eta grows from 0, the signed measure decreases from its value at the plain model (eta = 0), through 0, to
-its value at a model that opposes the viewpoint v. For every eta the threshold does the rest exactly
-(`nerm.metrics.thresholds`), at a cost in accuracy that decreases as eta grows, while the cost of the
-neutrality term increases. The sum is smallest where both change equally, so eta is bisected for that. With
-several terms, secant steps (Broyden's method) find the ratio of their weights first.
+As the weight eta grows from 0, the signed measure decreases from its value at the plain model (eta = 0),
+through 0, to its value at a model that opposes the viewpoint v. For every eta the best threshold within the
+limit is found exactly (`nerm.metrics.thresholds`). Both the neutrality term and the threshold cost accuracy.
+As eta grows, the cost of the term increases and the cost of the threshold decreases. Their sum is smallest
+where the two changes cancel, so eta is bisected for that. With several terms, secant steps (Broyden's method)
+find the ratio of their weights first.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -61,7 +61,7 @@ class Bracket:
         self.side = 0
 
     def share(self) -> float:
-        """Return the position of the next point between low (0) and high (1)."""
+        """Return the position of the next point in the bracket: 0 at low, 1 at high."""
         height = self.low_value - self.high_value
         share = self.low_value / height if 0 < height < inf else 0.5
         return min(max(share, self.margin), 1 - self.margin)
