@@ -423,5 +423,5 @@ def test_a_report_of_a_regression_or_of_three_groups_is_refused_with_advice():
     f, v = np.linspace(-1, 1, 6), np.array(list("aabbab"))
     with pytest.raises(InvalidInputError, match=r"two classes\. Got 6 values\. .* mean_difference"):
         metrics.report(f + 0.5, f, v)
-    with pytest.raises(InvalidInputError, match="Set one group against the rest"):
+    with pytest.raises(InvalidInputError, match="Compare one group with the rest"):
         metrics.report(f > 0, f, list("abcabc"))
