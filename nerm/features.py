@@ -255,7 +255,10 @@ class ScoreFeatures(TransformerMixin, _OnEstimator):
 
 
 def cross_fitted(estimator: Any, X: Any, y: Any, cv: Any) -> Floats:
-    """Score each row by a model fitted on other rows; return (n, 1) or (n, number of classes)."""
+    """Score each row by a model fitted on other rows.
+
+    Return (n, 1) or (n, number of classes).
+    """
     rows, scores = held_out_scores(estimator, X, y, cv)
     if not np.array_equal(rows, np.arange(_num_samples(X))):
         raise InvalidInputError("the folds of 'cv' must contain every row once", repr(cv), "Use cv=5")

@@ -214,7 +214,10 @@ def _classes() -> dict[str, Mapping[str, Any]]:
 
 
 class _Writer:
-    """An encoder of objects as JSON and a list of arrays; `own` collects custom atoms by name."""
+    """An encoder of objects as JSON and a list of arrays.
+
+    `own` collects custom atoms by name.
+    """
 
     def __init__(self, size: int) -> None:
         self.arrays: list[np.ndarray] = []
@@ -294,7 +297,10 @@ class _Writer:
 
 
 class _Reader:
-    """A decoder of the JSON tree and the arrays of a file; `own` has the custom atoms by name."""
+    """A decoder of the JSON tree and the arrays of a file.
+
+    `own` has the custom atoms by name.
+    """
 
     def __init__(self, archive: zipfile.ZipFile, own: Mapping[str, Any]) -> None:
         self._archive, self._own = archive, own
@@ -315,7 +321,10 @@ class _Reader:
             self._tags[f"${kind}"] = partial(self._estimator if kind == "estimator" else self._record, known)
 
     def decode(self, tree: dict[str, Any]) -> Any:
-        """Return the object that a JSON object with a tag encodes; its parts are decoded already."""
+        """Return the object that a JSON object with a tag encodes.
+
+        Its parts are decoded already.
+        """
         tag = next((key for key in tree if key.startswith("$")), "")
         return self._tags[tag](tree[tag], tree) if tag else tree
 
@@ -334,7 +343,10 @@ class _Reader:
         return self._recertified(made) if isinstance(made, Solution) else made
 
     def _own_atom(self, name: str, size: int, saved: np.ndarray) -> Any:
-        """Return the custom atom with this name; raise an error if its values differ from the saved ones."""
+        """Return the custom atom with this name.
+
+        Raise an error if its values differ from the saved ones.
+        """
         values = _values(self._own[name], size)
         if values.shape != saved.shape or not _alike(values, saved):
             raise _another(name)

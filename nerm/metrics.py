@@ -947,7 +947,10 @@ def _scored(scores: Any, sample_weight: Any, *, decide: bool = True) -> tuple[Fl
 
 
 def _aligned(scores: Any, viewpoint: Any, sample_weight: Any) -> tuple[Floats, Floats, Floats]:
-    """Check scores, viewpoint and weights, and return them, (n,) each; the viewpoint is -1 or +1."""
+    """Check scores, viewpoint and weights, and return them, (n,) each.
+
+    The viewpoint is -1 or +1.
+    """
     f, w = _scored(scores, sample_weight)
     return f, as_sides(viewpoint, len(f), w > 0), w
 

@@ -36,7 +36,10 @@ def is_lazy(X: Any) -> bool:
 
 
 def as_pandas(X: Any) -> Any:
-    """Convert a polars or pyarrow table to a pandas DataFrame; return anything else unchanged."""
+    """Convert a polars or pyarrow table to a pandas DataFrame.
+
+    Return anything else unchanged.
+    """
     names = getattr(X, "column_names", getattr(X, "columns", None))  # pyarrow, polars
     if hasattr(X, "iloc") or not hasattr(X, "__arrow_c_stream__") or names is None:
         return X
@@ -217,7 +220,10 @@ def as_weights(values: Any, n: int, name: str) -> Floats:
 
 
 def as_values(given: Any, n: int, name: str, what: str = "entry") -> Array:
-    """Return labels or groups as an (n,) array; raise an error if they are missing, dates or not scalars."""
+    """Return labels or groups as an (n,) array.
+
+    Raise an error if they are missing, dates or not scalars.
+    """
     if np.ma.is_masked(given):
         raise InvalidInputError(f"{name!r} must have no masked entries", "a masked array", "Drop these rows")
     try:

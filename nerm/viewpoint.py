@@ -329,7 +329,10 @@ def _holds_words(values: Array) -> bool:
 
 
 def _by_name(viewpoint: Any) -> list[tuple[str, Any, str]]:
-    """Return (name, `_as_given`, label in messages) of each viewpoint; a table has one per column."""
+    """Return (name, `_as_given`, label in messages) of each viewpoint.
+
+    A table has one per column.
+    """
     if viewpoint is None:
         return []
     table = len(getattr(viewpoint, "shape", ())) == 2 and viewpoint.shape[1] > 1

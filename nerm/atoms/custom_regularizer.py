@@ -428,7 +428,10 @@ def _sum(node: Any, weights: Floats, w: Any) -> list[Norms]:
 
 
 def _absolute_sum(node: Any, weights: Floats, w: Any) -> list[Norms]:
-    """Return the terms of a sum of absolute values; other arguments than linear ones are not negative."""
+    """Return the terms of a weighted sum of absolute values.
+
+    Other arguments than linear ones are not negative, so the absolute value changes nothing.
+    """
     return _sum(cp.sum(cp.abs(node.args[0]), node.axis) if node.args[0].is_affine() else node, weights, w)
 
 

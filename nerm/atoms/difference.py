@@ -207,7 +207,10 @@ def dc_function(
 
 
 def _part(given: Any, name: str) -> MarginFunction:
-    """Convert the convex or the subtracted part to a margin function; raise an error if it is not convex."""
+    """Convert the convex or the subtracted part to a margin function.
+
+    Raise an error if it is not convex.
+    """
     if isinstance(given, DCFunction):
         must = f"the {name} must be convex"
         raise InvalidInputError(must, repr(given), "Pass a convex function")

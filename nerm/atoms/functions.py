@@ -78,7 +78,10 @@ class Quadratic(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A piece given by its jets. `most` bounds the absolute curvature; `star` is the conjugate, if known."""
+    """A piece given by its jets.
+
+    `most` bounds the absolute curvature; `star` is the conjugate, if known.
+    """
 
     jet: Callable[[Floats], Jet]
     most: float = np.inf
@@ -176,9 +179,10 @@ def _crossings(p: Piece, q: Piece, low: float, high: float) -> Floats:
 
 
 def bisected(before: Callable[[Floats], Bools], low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return numbers (low, high) between the given ones, between which `before` turns from True to False.
+    """Return numbers (low, high), close together, such that `before` is True at low and False at high.
 
-    They are adjacent, or differ by a factor of 2^-MOST_ITERATIONS of the given distance.
+    They lie between the given ones. They are adjacent floats, or differ by a factor of 2^-MOST_ITERATIONS of
+    the given distance.
     """
     for _ in range(MOST_ITERATIONS):
         middle = 0.5 * (low + high)
@@ -518,10 +522,11 @@ class Function:
         return points[known], np.maximum.accumulate(slopes[known])
 
     def _newton(self, r: Floats, near: float, first: Any, last: Any) -> Floats:
-        """Return the points on curves with the slopes r, between `first` and `last`, by safe Newton steps.
+        """Return the points on curves at which the slopes are r, by safe Newton steps.
 
-        `near` is the relative length of the last step. The bracket comes from a table. At an end slope take
-        the point nearest to 0 that has it: u m - phi(m) loses digits far away.
+        The points lie between `first` and `last`. `near` is the relative length of the last step. A bracket
+        from a table makes the steps safe. At an end slope, the point nearest to 0 that has this slope is
+        returned: u m - phi(m) loses digits far away.
         """
         points, table = self._table
         k = np.searchsorted(table, r, "right")

@@ -171,7 +171,10 @@ class Regularizer(Term):
         return self.tex if latex else self.text
 
     def parts(self, d: int) -> tuple[tuple[float, Regularizer], ...]:
-        """Return pairs (weight, regularizer) whose weighted sum is Omega; the squared l2 norm is one."""
+        """Return pairs (weight, regularizer) whose weighted sum is Omega.
+
+        A squared l2 norm is a pair of its own.
+        """
         return _parts(self, d)
 
     def check(self, d: int) -> None:

@@ -141,7 +141,10 @@ def _inside(part: tuple[float, Regularizer], share: Floats) -> tuple[Floats, flo
 
 
 def _punished(part: tuple[float, Regularizer], share: Floats) -> Floats:
-    """Remove the directions that a part does not penalize from its share; return the rest, (d,)."""
+    """Remove the directions that a part does not penalize from its share.
+
+    Return the rest, (d,).
+    """
     free = part[1].free(len(share))
     return share - free @ (free.T @ share)
 

@@ -285,7 +285,10 @@ class ChunkedProblem(SolveMethods):
         return state if found.multipliers is None else replace(state, thetas=found.multipliers.thetas)
 
     def _fit(self, tol: float, verbose: bool, deadline: float, options: Mapping[str, Any]) -> Solution:
-        """Do passes until the certified relative gap is at most `tol`; the options are those of `solve`."""
+        """Do passes until the certified relative gap is at most `tol`.
+
+        The options are those of `solve`.
+        """
         started, checkpoint = time.perf_counter(), options["checkpoint"]
         mark = "" if checkpoint is None else mark_of(self)
         state = saved_state(checkpoint, mark) or self._begin(options.get("start"), tol)

@@ -54,7 +54,10 @@ def checked(rows: ChunkRows) -> ChunkRows:
 
 
 def _values(given: Any, n: int, name: str) -> Array:
-    """Return labels or groups as an (n,) array of numbers or strings; raise an error if one is missing."""
+    """Return labels or groups as an (n,) array of numbers or strings.
+
+    Raise an error if one is missing.
+    """
     values = as_values(given, n, name)
     if values.dtype.kind == "O":
         types = set(map(type, values.tolist()))

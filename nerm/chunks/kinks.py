@@ -213,9 +213,9 @@ def next_state(
 
 
 def solved(problem: Problem, tol: float) -> Solution:
-    """Solve by the first solver for the problem, then by the augmented Lagrangian, then by all for "auto".
+    """Solve by the first suitable solver; if that fails, by the next ones.
 
-    If rows have heavy tails, the second one is often the first that is certified, and it is fast.
+    The order is: the first solver for the problem, the augmented Lagrangian method, all solvers of "auto".
     """
     second = AugmentedLagrangianSolver()
     found = problem.solve(choose(problem)[0].solver, tol)

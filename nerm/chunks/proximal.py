@@ -56,7 +56,10 @@ if TYPE_CHECKING:
 
 
 class Sums(dict[Any, Any]):
-    """Sums over rows, by name; `+` adds the values of each name that both have and keeps the others."""
+    """Sums over rows, by name.
+
+    `+` adds the values of each name that both have and keeps the others.
+    """
 
     def __add__(self, other: Sums) -> Sums:
         shared = {name: self[name] + other[name] for name in self.keys() & other.keys()}

@@ -80,7 +80,10 @@ POOL = "Pool"
 
 
 def as_frame(X: Any) -> Any:
-    """Return X as a DataFrame; the columns of an array are named x0, x1, … and get their own types."""
+    """Return X as a DataFrame.
+
+    The columns of an array are named x0, x1, … and get their own types.
+    """
     values = X if isinstance(X, pd.DataFrame) else np.asarray(X)
     if values.ndim != 2 or 0 in values.shape:
         must = "'X' must be a dense table with at least one row and one column"
@@ -96,7 +99,10 @@ class TableTransformer(TransformerMixin, BaseEstimator):
     """Base class of transformers that accept only tables with the columns seen in fit."""
 
     def _frame(self, X: Any, fit: bool = False) -> Any:
-        """Return X as a DataFrame; raise an error unless it has the columns seen in fit, in that order."""
+        """Return X as a DataFrame.
+
+        Raise an error unless it has the columns seen in fit, in that order.
+        """
         if not fit:
             check_is_fitted(self)
         frame = as_frame(X)

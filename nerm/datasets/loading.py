@@ -220,7 +220,10 @@ def _code_income(about: dict[str, Any], frame: Any, origin: Any) -> Any:
 
 
 def _check_occupations(about: dict[str, Any], frame: Any, origin: Any) -> Any:
-    """Return the Dutch census of 2001; raise an error unless its target has two classes."""
+    """Return the Dutch census of 2001.
+
+    Raise an error unless its target has two classes.
+    """
     occupations = sorted(set(frame["occupation"].dropna()))
     if occupations != ["2_1", "5_4_9"]:
         must = f"'occupation' in {origin} must hold the two classes '2_1' and '5_4_9'"
@@ -425,7 +428,10 @@ def _labelled(name: str, frame: Any, source: str) -> Dataset:
 
 
 def _diabetes() -> Dataset:
-    """Return scikit-learn's diabetes data set in its original units; the target is cut at its median."""
+    """Return scikit-learn's diabetes data set in its original units.
+
+    The target is cut at its median.
+    """
     from sklearn.datasets import load_diabetes
 
     frame = load_diabetes(as_frame=True, scaled=False).frame

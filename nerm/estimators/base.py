@@ -373,7 +373,10 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         return self
 
     def _fit_rows(self, X: Any, y: Any, viewpoint: Any, sample_weight: Any, target: Target | None) -> None:
-        """Fit on rows in memory; `target` is the limit and the options of the search, if there is a limit."""
+        """Fit on rows in memory.
+
+        `target` is the limit and the options of the search, if there is a limit.
+        """
         self._features = None
         rows, places = self._training_rows(X, y, viewpoint, sample_weight, centre=self._limits_scores)
         learned = rows_to_learn_from(rows, target)  # class weights and kernel width exclude the hold-out
@@ -574,7 +577,10 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
         return self.classes_[(sign(scores) > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on (X, y); raise an error if y contains a label not seen in fit."""
+        """Return the accuracy on (X, y).
+
+        Raise an error if y contains a label not seen in fit.
+        """
         check_is_fitted(self, "solutions_")
         unknown = np.flatnonzero(~np.isin(np.ravel(y), self.classes_))
         if len(unknown):

@@ -143,7 +143,10 @@ def searchfair(training: Training) -> Find:
 
 
 def bisected_eta_lr(training: Training) -> Find:
-    """Return candidates of eta-LR by bisection over 1 / (1 + eta); the value 1 (eta = 0) is most neutral."""
+    """Return candidates of eta-LR by bisection over 1 / (1 + eta).
+
+    The value 1 (eta = 0) is most neutral.
+    """
     fit_grid, fold, lam = METHODS["eta-lr"].fit, training.fold, training.lam
     fit = cache(lambda tightness: next(fit_grid(fold, lam, [1 / tightness - 1])))
     return lambda limit: training.bisected(limit, fit, 0.25, 1.0)

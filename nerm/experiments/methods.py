@@ -273,7 +273,10 @@ def refitted(make: Callable[[float], Any], eta: str | None = None) -> FitGrid:
 
 
 def neutral_svm(weights: str = "uniform") -> Method:
-    """Return the paper's neutral SVM; `weights` are the row weights of the neutrality term."""
+    """Return the paper's neutral SVM.
+
+    `weights` are the row weights of the neutrality term.
+    """
 
     def objective(lam: float) -> Any:
         neutrality = nerm.Neutrality(nerm.Hinge(), weights=weights)
@@ -305,7 +308,10 @@ METHODS = {method.name: method for method in _METHODS}
 
 
 def resolve(methods: str | Method | Sequence[str | Method], known: Mapping[str, Method]) -> dict[str, Method]:
-    """Return `Method` objects by name; `methods` are such objects, or names in `known`."""
+    """Return `Method` objects by name.
+
+    `methods` are such objects, or names in `known`.
+    """
     given = []
     for method in [methods] if isinstance(methods, str | Method) else methods:
         if not isinstance(method, Method):

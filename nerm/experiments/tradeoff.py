@@ -150,7 +150,10 @@ def front(table: Any, quality: str = "auc", risk: str = "neutrality_risk") -> An
 
 
 def _loaded(datasets: Any, data_home: Any) -> dict[str, Any]:
-    """Return `Dataset` objects by name; `datasets` are one or several names or `Dataset` objects."""
+    """Return `Dataset` objects by name.
+
+    `datasets` are one or several names or `Dataset` objects.
+    """
     found = []
     for data in [datasets] if isinstance(datasets, str | nerm.datasets.Dataset) else datasets:
         if not isinstance(data, nerm.datasets.Dataset):

@@ -142,7 +142,10 @@ class Algebra(ABC):
 
 
 class Term(Algebra):
-    """One summand of an objective, without its weight; `kind` is "risk", "neutrality" or "regularizer"."""
+    """One summand of an objective, without its weight.
+
+    `kind` is "risk", "neutrality" or "regularizer".
+    """
 
     kind: ClassVar[str]
 
@@ -151,7 +154,10 @@ class Term(Algebra):
 
     @abstractmethod
     def formula(self, mean: str = "mean", latex: bool = False) -> str:
-        """Return the term as mathematics, text or LaTeX; `mean` is the word for a mean over rows in text."""
+        """Return the term as mathematics, text or LaTeX.
+
+        `mean` is the word for a mean over rows in text.
+        """
 
 
 @dataclass(frozen=True)
@@ -221,7 +227,10 @@ class Objective(Algebra):
 
     @property
     def every_term(self) -> list[Term]:
-        """The terms of the objective, then those of the limits; `Block.term` is an index into this list."""
+        """The terms of the objective, then those of the limits.
+
+        `Block.term` is an index into this list.
+        """
         return [*(weighted.term for weighted in self.terms), *(limit.term for limit in self.limits)]
 
     @property
@@ -267,7 +276,10 @@ class Objective(Algebra):
         return self.formula()
 
     def formula(self, mean: str = "mean", latex: bool = False) -> str:
-        """Return the objective as text or LaTeX; `mean` is the word for a mean over rows in the text."""
+        """Return the objective as text or LaTeX.
+
+        `mean` is the word for a mean over rows in the text.
+        """
         times, comma = (r"\, ", r",\ ") if latex else (" ", ", ")
         terms = " + ".join(_scaled(t.weight, t.term.formula(mean, latex), times) for t in self.terms)
         subject = comma.join(c.formula(mean, latex) for c in self.constraints)
@@ -473,7 +485,10 @@ def equalized_odds(surrogate: MarginFunction, to: str | None = None, side: str =
 
 
 def viewpoint_of(term: Neutrality, viewpoints: Mapping[str, Any]) -> str:
-    """Return the name of the viewpoint of a neutrality term; raise an error if it is unknown or ambiguous."""
+    """Return the name of the viewpoint of a neutrality term.
+
+    Raise an error if it is unknown or ambiguous.
+    """
     if term.to is None and len(viewpoints) != 1:
         must = "a neutrality term must name its viewpoint when there are several"
         got = f"Neutrality without 'to' and the viewpoints {', '.join(map(repr, viewpoints))}"

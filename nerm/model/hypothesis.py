@@ -326,7 +326,10 @@ def far_offset(X: Any) -> Floats:
 
 
 def _new_rows(X: Any, expected: int, what: str) -> Matrix:
-    """Return new rows as a matrix; raise an error if the number of columns is not the expected one."""
+    """Return new rows as a matrix.
+
+    Raise an error if the number of columns is not the expected one.
+    """
     matrix = as_matrix(X)
     if matrix.shape[1] != expected:
         must = f"'X' must have the {expected} {what} seen in training"
@@ -335,7 +338,10 @@ def _new_rows(X: Any, expected: int, what: str) -> Matrix:
 
 
 def sorted_csr(X: Matrix) -> Matrix:
-    """Return a sparse X in canonical format without explicit zeros; return a dense X unchanged."""
+    """Return a sparse X in canonical format without explicit zeros.
+
+    Return a dense X unchanged.
+    """
     if not sp.issparse(X) or (X.has_canonical_format and X.data.all()):
         return X
     X = X.copy()

@@ -479,7 +479,10 @@ class Problem(SolveMethods):
 
 
 def _weights(values: Sequence[float], name: str, of: str) -> list[float]:
-    """Return the weights as a list of floats; raise an error unless all are nonnegative."""
+    """Return the weights as a list of floats.
+
+    Raise an error unless all are nonnegative.
+    """
     if np.ndim(values) != 1 or len(values) == 0:
         must = f"{name!r} must be a nonempty list of {of} weights"
         raise InvalidInputError(must, repr(values), "Pass [0.1, 1, 10], for instance")
@@ -527,7 +530,10 @@ def with_terms(
 
 
 def without_rows(problem: Problem) -> Problem:
-    """Return the problem without its rows; the terms, the classes and the number of columns are kept."""
+    """Return the problem without its rows.
+
+    The terms, the classes and the number of columns are kept.
+    """
     none = np.zeros(0)
     return replace(
         problem,

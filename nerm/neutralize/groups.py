@@ -81,7 +81,10 @@ def _groups(family: Mapping[str, Floats], smallest: int) -> Groups:
 
 
 def _pattern_name(names: list[str], pattern: list[float]) -> str:
-    """Return the name of the rows with these signs; a viewpoint "name=value" is shown where it is +1."""
+    """Return the name of the rows with these signs of the viewpoints.
+
+    A viewpoint "name=value" is part of the name where its sign is +1.
+    """
     parts = [
         name if "=" in name else f"{name} {'+' if side > 0 else '-'}"
         for name, side in zip(names, pattern, strict=True)

@@ -294,10 +294,10 @@ class Search:
         return max(used or worth, key=lambda candidate: worth[candidate], default=None)
 
     def final(self, at: Candidate) -> Candidate | None:
-        """Solve at the weights of a candidate, and near them; return the best usable one, or the plain model.
+        """Solve at the weights of a candidate, and near them; return the best usable one.
 
-        The candidate may have been fitted on a part of the rows. A candidate that uses the limit and is about
-        as accurate ends the search.
+        It may be the plain model. The candidate may have been fitted on a part of the rows. A new candidate
+        that uses the limit and is about as accurate ends the search.
         """
         own = at in self.candidates
         if len(self.terms) > 1 and not own:

@@ -363,7 +363,10 @@ class LeaveOneOut:
 
     @property
     def proved(self) -> int:
-        """The number of rows whose own score has a proved sign in the model that is trained without them."""
+        """The number of rows whose leave-one-out score has a proved sign.
+
+        The leave-one-out score of a row is its score by the model that is trained without it.
+        """
         return int(np.sum((self.low > 0) | (self.high <= 0)))
 
     def unmoved(self, size: float) -> int:
@@ -379,7 +382,10 @@ class LeaveOneOut:
 
 
 def leave_one_out(solution: Solution) -> LeaveOneOut:
-    """Bound the change for every row; `Solution.leave_one_out` explains what is supported."""
+    """Bound the change for every row.
+
+    `Solution.leave_one_out` explains what is supported.
+    """
     problem, at = _changeable(solution)
     mu, n, blocks = square_weight(problem.regularizers), problem.n, problem.blocks
     terms = [term for term in problem.objective.every_term if isinstance(term, Neutrality)]

@@ -170,7 +170,10 @@ class FittedModel:
 
     @property
     def eta(self) -> float:
-        """The neutrality weight; the largest one if there are several terms, 0 if there are none."""
+        """The neutrality weight.
+
+        With several terms it is the largest weight, without any it is 0.
+        """
         return float(np.max(getattr(self.classifier, "eta_", self.level.eta or 0.0)))
 
     @property

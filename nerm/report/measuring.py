@@ -77,7 +77,10 @@ class Display:
     form: str
 
     def text(self, value: float, name: str = "", digits: int = 3) -> str:
-        """Format the value of a measure, or a rate if it has no name; a dash if it is not finite."""
+        """Format the value of a measure, or a rate if it has no name.
+
+        A dash stands for a value that is not finite.
+        """
         if not math.isfinite(value):
             return "–"
         sign = "+" if name in self.signed else ""
@@ -290,10 +293,11 @@ def absolute_interval(interval: Interval) -> Interval:
 
 
 def estimate(sample: Array, other: Array | None = None) -> tuple[float, Interval]:
-    """Return the mean of a sample, or how much it exceeds that of another sample, and its 95 % interval.
+    """Return the mean of a sample and its 95 % interval.
 
-    Of booleans these are rates, with the intervals of Wilson and of Newcombe; of numbers the interval is
-    normal. The value is nan if a sample is empty.
+    If another sample is given, return the difference of the two means and its interval. Of booleans the means
+    are rates, with the intervals of Wilson and of Newcombe; of numbers the interval is normal. The value is
+    nan if a sample is empty.
     """
     samples = [sample] if other is None else [sample, other]
     least = min(map(len, samples))
@@ -308,7 +312,7 @@ def estimate(sample: Array, other: Array | None = None) -> tuple[float, Interval
 
 
 def groups_of(task: TableTask, scores: Floats) -> tuple[Group, ...]:
-    """Return the rates of every group, of a regression the means of target, prediction and error.
+    """Return the rates of every group; for a regression, means of target, prediction and error.
 
     Parameters
     ----------

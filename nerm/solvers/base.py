@@ -37,7 +37,10 @@ class Session(ABC):
         """
 
     def renewed(self, problem: Problem) -> bool:
-        """Prepare for a problem with other terms on the same rows; return False if it needs a new session."""
+        """Prepare for a problem with other terms on the same rows.
+
+        Return False if it needs a new session.
+        """
         return False
 
     def answers(
@@ -126,7 +129,10 @@ class Solver(ABC):
 
     @abstractmethod
     def open(self, problem: Problem) -> Session:
-        """Open a session for a problem; it may be used for other problems on the same rows."""
+        """Open a session for a problem.
+
+        It may be used for other problems on the same rows.
+        """
 
     def accuracies(self, tol: float) -> tuple[float, ...]:
         """Return the accuracies to try, in order, until an answer is certified at `tol`."""

@@ -148,7 +148,10 @@ class Tangent(Term):
 
 
 def differences(problem: Problem) -> list[Block]:
-    """Return the blocks whose atom is a difference of convex functions; only C+ for a two-sided term."""
+    """Return the blocks whose atom is a difference of convex functions.
+
+    Of a two-sided term only the block of C+ is returned.
+    """
     return [block for block in problem.blocks if block.side >= 0 and isinstance(block.atom, DCFunction)]
 
 

@@ -53,7 +53,10 @@ def available() -> dict[str, Solver]:
 
 
 def get(reference: str | Solver, problem: Problem) -> Solver:
-    """Return a solver given by name or as an object; raise an error if it cannot solve the problem."""
+    """Return a solver given by name or as an object.
+
+    Raise an error if it cannot solve the problem.
+    """
     if not isinstance(reference, Solver) and not (isinstance(reference, str) and reference in known()):
         raise UnknownNameError("'solver'", reference, ["auto", *known()])
     solver = reference if isinstance(reference, Solver) else known()[reference]

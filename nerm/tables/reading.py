@@ -455,7 +455,10 @@ class TextTable:
             raise InvalidInputError(must, found, do.replace("{}", cell))
 
     def rows(self, kept: Bools | Ints) -> Self:
-        """Return a table of the selected rows; `kept` is a mask, (n,), or an array of row indices."""
+        """Return a table of the selected rows.
+
+        `kept` is a mask, (n,), or an array of row indices.
+        """
         return replace(self, frame=self.frame.iloc[kept])
 
 

@@ -120,7 +120,10 @@ class TableTask:
     numbers: Floats | None
 
     def rows(self, kept: Bools | Ints) -> Self:
-        """Return the task on the selected rows; `kept` is a mask, (n,), or an array of row indices."""
+        """Return the task on the selected rows.
+
+        `kept` is a mask, (n,), or an array of row indices.
+        """
         groups = {name: among[kept] for name, among in self.groups.items()}
         numbers = None if self.numbers is None else self.numbers[kept]
         return replace(self, table=self.table.rows(kept), y=self.y[kept], groups=groups, numbers=numbers)
@@ -272,7 +275,10 @@ def make_task(
 
 
 def _numbers_of(table: TextTable, target: str, positive: str | None, task: str) -> Floats | None:
-    """Return the target of a regression, (n,), or None; the arguments are those of `make_task`."""
+    """Return the target of a regression, (n,), or None.
+
+    The arguments are those of `make_task`.
+    """
     numbers = table.numbers(target)
     strange = np.isnan(numbers)
     count = len(np.unique(numbers[~strange]))
@@ -326,11 +332,11 @@ def _with_groups(
 def _compared(
     named: Mapping[str, Array], favoured: str | None, intersect: bool
 ) -> tuple[Role, dict[str, Bools], tuple[str, ...], list[str]]:
-    """Return role, groups and compared groups of the viewpoint, as `TableTask` has them, and notes.
+    """Return role, groups and compared groups of the viewpoint, and notes.
 
-    Of more than two groups, those of fewer than FEW_ROWS rows are not compared, because their rates are too
-    uncertain: they are pooled if that makes a group of FEW_ROWS rows. They belong to the rest with which
-    other groups are compared. The notes say what was pooled.
+    The first three are as in `TableTask`. Of more than two groups, those of fewer than FEW_ROWS rows are not
+    compared, because their rates are too uncertain: they are pooled if that makes a group of FEW_ROWS rows.
+    They belong to the rest with which other groups are compared. The notes say what was pooled.
 
     Parameters
     ----------
@@ -389,7 +395,7 @@ def _pooled(name: str, words: Array) -> tuple[Array, list[str]]:
 
 
 def _role(name: str, words: Array, positive: str | None, what: str) -> tuple[Role, list[str]]:
-    """Return the role of a column with the values `words`, (n,), and a note on the values of its rest.
+    """Return the role of a column with the values `words`, (n,), and notes on its other values.
 
     The value +1 is `positive`, in any spelling, or, if that is None and there are two values, the default of
     `make_task`. `what` is "target" or "viewpoint". A viewpoint may have more values; then the most frequent

@@ -86,7 +86,10 @@ class TableModel:
 
     @available_if(lambda self: hasattr(self.estimator, "predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Floats:
-        """Return the probability of each of `classes_`, (n, 2); only for losses that define one."""
+        """Return the probability of each of `classes_`, (n, 2).
+
+        Raise an error if the loss defines no probability.
+        """
         return np.asarray(self.estimator.predict_proba(self.recipe.transform(table_of(X))[0]))
 
     def scores(self, table: TextTable) -> tuple[Floats, Guesses]:
@@ -174,7 +177,10 @@ def load_model(path: Any, trusted: Sequence[str] = ()) -> TableModel:
 
 
 def model_of(content: Mapping[str, Any], path: Any) -> TableModel:
-    """Return the model from a dictionary of `TableModel.to_dict`; `path` names the file in errors."""
+    """Return the model from a dictionary of `TableModel.to_dict`.
+
+    `path` names the file in errors.
+    """
     try:
         target, viewpoint = (Role(**content[name]) for name in ("target", "viewpoint"))
         recipe = Recipe.from_dict(content["recipe"])

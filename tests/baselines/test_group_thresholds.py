@@ -94,7 +94,7 @@ def test_only_c_sgn_can_be_impossible_to_meet():
     assert (
         min(m for _, m in tried("neutrality_risk", scores, y, v)) > 0
     )  # of an odd number of signs the sum is odd
-    with pytest.raises(InvalidInputError, match=r"'limit' must be at least .* Got 0.0. Raise it."):
+    with pytest.raises(InvalidInputError, match=r"'limit' must be at least .* Got 0.0. Raise the limit."):
         GroupThresholds(Given(), measure="neutrality_risk").fit(scores[:, None], y, viewpoint=v)
 
 

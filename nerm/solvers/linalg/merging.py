@@ -100,7 +100,10 @@ class MergedSession(Session):
         self._session: Session = open_session(self._merged(problem))
 
     def renewed(self, problem: Problem) -> bool:
-        """Prepare for a problem with other terms on the same rows; return False if it needs a new session."""
+        """Prepare for a problem with other terms on the same rows.
+
+        Return False if it needs a new session.
+        """
         return distinct_rows(problem) is self._rows and self._session.renewed(self._merged(problem))
 
     def answer(
@@ -228,7 +231,10 @@ class SplitSession(Session):
         self._session: Session = open_session(self._split[1])
 
     def renewed(self, problem: Problem) -> bool:
-        """Prepare for a problem with other terms on the same rows; return False if it needs a new session."""
+        """Prepare for a problem with other terms on the same rows.
+
+        Return False if it needs a new session.
+        """
         return self._session.renewed(self._of(problem))
 
     def _of(self, problem: Problem) -> Problem:
