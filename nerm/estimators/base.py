@@ -366,19 +366,19 @@ class NeutralClassifier(ClassifierMixin, NeutralModel):
                 raise InvalidInputError("a limit on scores needs rows in memory", got, "Do not use chunks")
             self._fit_chunks(as_chunks(X, y, viewpoint, sample_weight), target)
         else:
-            self._fit_rows(X, y, viewpoint, sample_weight, target)
+            rows = self._training_rows(X, y, viewpoint, sample_weight, centre=self._limits_scores)
+            self._fit_rows(*rows, target)
         if self.collapse_ is not None:
             advice = "Try class_weight='balanced', or a smaller eta or lam."
             warnings.warn(f"{self.collapse_} {advice}", NearlyConstantWarning, stacklevel=2)
         return self
 
-    def _fit_rows(self, X: Any, y: Any, viewpoint: Any, sample_weight: Any, target: Target | None) -> None:
-        """Fit on rows in memory.
+    def _fit_rows(self, rows: TrainingRows, places: Ints, target: Target | None) -> None:
+        """Fit on rows in memory, which have the indices `places` among the rows given to `fit`.
 
-        `target` is the limit and the options of the search, if there is a limit.
+        `target` has the limit and the options of the search, if decisions have a limit.
         """
         self._features = None
-        rows, places = self._training_rows(X, y, viewpoint, sample_weight, centre=self._limits_scores)
         learned = rows_to_learn_from(rows, target)  # class weights and kernel width exclude the hold-out
         class_weight = self._class_weights(rows.codes[learned], rows.sample_weight[learned])
         rows = replace(rows, risk_weight=rows.sample_weight * class_weight[rows.codes])

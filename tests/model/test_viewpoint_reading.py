@@ -156,7 +156,9 @@ def test_more_than_two_groups_name_both_ways(viewpoint):
     with pytest.raises(nerm.InvalidInputError) as caught:
         OBJECTIVE.on(X, Y, viewpoint=viewpoint)
     assert "'viewpoint' must hold two groups, or real numbers. Got 3 values, first" in str(caught.value)
-    assert "one group against the rest, as in v == value; if they are numbers, convert" in str(caught.value)
+    assert "Compare one group with the rest, as in v == value; if they are numbers, convert" in str(
+        caught.value
+    )
     with pytest.raises(nerm.InvalidInputError, match="two groups, or real numbers"):
         nerm.metrics.calders_verwer_score(Y, viewpoint)
     terms = nerm.NeutralSVC(eta=1.0).fit(X, Y, viewpoint=viewpoint).solutions_[0].thetas
