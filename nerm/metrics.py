@@ -146,7 +146,7 @@ class Metric:
         return distance
 
     def apart(self, high: float, low: float) -> float:
-        """Return the distance from `best` of a measure that compares a high and a low rate."""
+        """Return the distance from `best` of a measure that compares two rates, high and low."""
         return 1.0 - low / high if self.best and high > 0 else high - low
 
     def measured(self, parts: Sequence[float] | Floats) -> float:
@@ -198,9 +198,10 @@ def as_metric(measure: Any) -> Metric:
 
 
 def combined(limits: Mapping[str, float]) -> Metric:
-    """Return one measure for the limits of several: the largest share of its limit that a measure uses.
+    """Return one measure for several limits: the largest ratio of a distance to its limit.
 
-    Its limit is 1. The measures must be functions of the positive rates by label and group.
+    The distance of a measure is that from its best value. The limit of the returned measure is 1. The
+    measures must be functions of the positive rates by label and group.
 
     >>> both = combined({"calders_verwer_score": 0.05, "equal_opportunity_difference": 0.1})
     >>> both.condition(1.0)
@@ -602,10 +603,10 @@ class Thresholds:
         return np.abs(self.parts).max(axis=1)
 
     def best(self, most: float, among: Bools, least: float = 0.0) -> int | None:
-        """Return the index of the most accurate threshold that is admissible; None if there is none.
+        """Return the index of the most accurate admissible threshold; None if there is none.
 
-        Admissible: the distance is at least `least` and at most `most`, and `among`, (m,), is True. Of
-        equally accurate thresholds, the one closest to 0 is returned.
+        A threshold is admissible if its distance is at least `least` and at most `most`, and if `among`,
+        (m,), is True. Of equally accurate thresholds, the one closest to 0 is returned.
         """
         rounding = 8 * np.finfo(float).eps
         distance = self.distance

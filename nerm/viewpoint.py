@@ -107,7 +107,7 @@ class Learned:
 
 
 class Viewpoints(dict[str, Floats]):
-    """Viewpoints that were read: a float vector, (n,), for each name.
+    """A dict of viewpoints as numbers: one float vector, (n,), per name.
 
     Attributes
     ----------

@@ -107,7 +107,10 @@ def add(p: Piece, q: Piece) -> Piece:
 
 
 def _moved_star(p: Piece, line: Piece) -> Pointwise | None:
-    """Return the conjugate of the sum of p and a line, if that of p is known."""
+    """Return the conjugate of p + line, where `line` is linear.
+
+    Return None if the conjugate of p is not known.
+    """
     if isinstance(p, Quadratic) or p.star is None or isinstance(line, Curve) or line.curve:
         return None
     star, (_, slope, level, _) = p.star, line.around(0.0)

@@ -27,7 +27,9 @@ from nerm.viewpoint import as_numbers
 
 @dataclass
 class GroupRegressor(RegressorMixin, BaseEstimator, ABC):
-    """A regressor that fits a ridge regression with a viewpoint.
+    """Base class of the methods of fair regression, which fit a ridge regression.
+
+    The viewpoint has two groups, or real values.
 
     Parameters
     ----------

@@ -257,10 +257,10 @@ def from_estimator(
 
 
 def refitted(make: Callable[[float], Any], eta: str | None = None) -> FitGrid:
-    """Return a function ``fit`` of a `Method` that fits one scikit-learn classifier for all weights.
+    """Return a function ``fit`` of a `Method`, which fits one classifier for all weights.
 
-    ``make(lam)`` returns the classifier, unfitted; `eta` is the name of its parameter for the neutrality
-    weight. With ``warm_start=True`` a fit starts from that for the previous weight.
+    ``make(lam)`` returns the classifier of scikit-learn, unfitted; `eta` is the name of its parameter for the
+    neutrality weight. With ``warm_start=True`` each fit starts from the fit for the previous weight.
     """
 
     def fit(fold: Fold, lam: float, values: Sequence[float]) -> Iterator[Fit]:

@@ -332,9 +332,10 @@ def _tuned(
 
 
 def _measured(data: Any, given: Row, method: Method, grid: str, places: Sequence[Row]) -> Iterator[Row]:
-    """Fit a method on one fold, and yield one row of measures on the test rows per entry of `places`.
+    """Fit a method on one fold; yield one row of measures on the test rows per setting.
 
-    The values of the method's grid are those in the column `grid` of the places.
+    Each entry of `places` is a setting: a dict whose entry `grid` ("eta" or "limit") is a value of the
+    method's grid.
     """
     if method.etas:
         method = replace(method, etas=tuple(place[grid] for place in places))

@@ -98,7 +98,7 @@ class Coefficients:
 
 
 def _left(columns: tuple[str | int, ...], matrix: Floats | None) -> str:
-    """Return the left side of a constraint as Python code."""
+    """Return the left side of a constraint as Python code, such as Coefficients('age')."""
     return f"Coefficients({', '.join(map(repr, columns))})" + ("" if matrix is None else ".apply(A)")
 
 

@@ -44,7 +44,7 @@ class CachedProducts:
     def score_errors(self, extent: float, level: float) -> Floats:
         """Return bounds on the rounding errors of the scores, (n,).
 
-        The bounds hold for every hypothesis with this `extent` and `level`.
+        They hold for every hypothesis whose methods `extent` and `level` give these two numbers.
         """
         return self.rounding * extent * self._lengths + EPS * abs(level)
 

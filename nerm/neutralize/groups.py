@@ -58,7 +58,11 @@ def groups_of(
 
 
 def _groups(family: Mapping[str, Floats], smallest: int) -> Groups:
-    """Return the groups of rows that agree in the signs of all viewpoints of a family."""
+    """Return one group per combination of the signs of the given viewpoints.
+
+    `family` holds the viewpoints by name. Of more than two groups, the two smallest are pooled until each has
+    `smallest` rows.
+    """
     signs = np.column_stack([sign(v) for v in family.values()])
     patterns, codes = np.unique(signs, axis=0, return_inverse=True)
     codes = codes.ravel()

@@ -235,11 +235,11 @@ class Search:
         return candidate
 
     def usable(self, table: metrics.Thresholds) -> tuple[Bools, str]:
-        """Return a mask of the thresholds that give a usable model, (m,), and an objection.
+        """Return a mask of the usable thresholds, (m,), and an objection.
 
-        Several conditions are checked, the most important one first. If each threshold fails some condition,
-        the mask has the thresholds that satisfy all conditions before the first one that none of them
-        satisfies. The objection names this condition; it is "" if a usable threshold exists.
+        The conditions on a usable model are checked in order of importance. If some threshold satisfies all
+        of them, the objection is "". Otherwise the objection names the first condition that no remaining
+        threshold satisfies, and the mask has the thresholds that satisfy the conditions before it.
         """
         target, share, (yes, no) = self.target, table.share, self.least_shares
         conditions: list[tuple[str, Any]] = []
@@ -378,13 +378,13 @@ class Search:
             self.solve(surrogate, size * x, near or sizes.get(low, self.plain), tol)
 
     def enough(self, sizes: Mapping[float, Candidate]) -> dict[float, bool]:
-        """Return whether each multiple of the weights is large enough, by its size.
+        """Return for each multiple of the weights whether it is large enough.
 
-        `sizes` maps increasing sizes to their candidates. A larger weight lowers the accuracy before the
-        threshold, and lowers the accuracy that the threshold costs within the limit. A size is large enough
-        if its threshold costs at most half as much accuracy as the terms lose from the size before it to the
-        size after it: a further increase gains less than this. It is also large enough if it is too large:
-        the measure has the other sign, the ranking is no better than chance, or nothing was solved.
+        `sizes` maps the multiples, called sizes, to their candidates, in increasing order. A larger size
+        makes the ranking less accurate, but the threshold that meets the limit then costs less accuracy. A
+        size is large enough if a step halfway to the next size would lose more accuracy of the ranking than
+        the whole cost of its threshold. It is also large enough in three other cases: the measure has changed
+        its sign, the ranking is no better than chance, or the solve failed.
         """
         found, before, ones = {}, self.plain, list(sizes.values())
         for size, one, after in zip(sizes, ones, [*ones[1:], *ones[-1:]], strict=True):

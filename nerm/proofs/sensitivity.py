@@ -170,10 +170,11 @@ class Linearization:
         return self.differences[self.tied] / self.problem.divisor * moved, s
 
     def check(self, dz: Floats, change: Floats) -> None:
-        """Raise `Degenerate` if the solution of `solve` moves a weak row off its kink.
+        """Raise `Degenerate` if a derivative (dz, change) is valid in one direction only.
 
-        The same holds for a weak coefficient and for a weak tie C+ = C-. One that is not an equation of the
-        system moves off if dz changes it; one that is an equation moves off if its multiplier changes.
+        It is if it moves a weak row off its kink, a weak coefficient off 0, or a weak tie off C+ = C-. If one
+        of these is an equation of the system, dz keeps it, and it is left if its multiplier changes
+        (`change`). Otherwise it is left if dz changes its value.
         """
         weak, lengths = np.flatnonzero(self.weak & ~self.active), self.system.lengths
         axes = np.eye(self.space.size)[: len(self.w)][self.weak_coef & ~self.held]

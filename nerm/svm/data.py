@@ -169,7 +169,8 @@ class NeutralSVM:
         """Make the dual variables z, (3, n), feasible at nu^+ and return them.
 
         z is clipped to its bounds (`boxes`). If b is free, entries are then moved until all entries of z add
-        up to 0; first those whose move reduces the dual value least, to first order at `scores`.
+        up to 0. The first entries to be moved are those whose move reduces the dual value least, to first
+        order at `scores`.
         """
         low, high = self.boxes(nu_plus)
         z = np.clip(z, low, high)

@@ -130,7 +130,7 @@ class TableTask:
 
     @cached_property
     def terms(self) -> dict[str, Floats]:
-        """By name of a compared group, +1 in the group and -1 elsewhere, (n,)."""
+        """One array, (n,), per compared group, by its name: +1 in the group and -1 elsewhere."""
         return {name: np.where(self.groups[name], 1.0, -1.0) for name in self.compared}
 
     @property

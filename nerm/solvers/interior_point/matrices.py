@@ -229,10 +229,10 @@ class Arrays:
     def near_kinks(self, scores: Floats, others: Floats, distance: float, most: float) -> Arrays | None:
         """Return the condensed problem, in which the dual variables of rows far from all kinks are fixed.
 
-        A row within `distance` of a kink is kept, and so is a row that crosses a kink between the two arrays
-        of scores, each (n,); `passes.settle` has the exact conditions. Return None if more than the share
-        `most` of the rows must be kept. Rows with weight in a smooth block are always kept, because such a
-        block has no affine region.
+        `scores` and `others` are the scores of two hypotheses, (n,) each. A row is kept if its score is
+        within `distance` of a kink, if a kink lies between its two scores, or if it has weight in a smooth
+        block, because such a block has no affine region (`passes.settle` has the exact conditions). Return
+        None if more than the share `most` of the rows must be kept.
         """
         shape = self.data.weights.shape
         u, stays, duals = np.zeros(shape), np.zeros(shape[1], dtype=bool), np.zeros(shape)

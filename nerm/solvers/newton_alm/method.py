@@ -252,7 +252,10 @@ class AugmentedLagrangian:
         return np.asarray(np.clip(around.iterate.thetas + lead / around.widths, 0.0, 1.0))
 
     def _scales(self, thetas: Floats) -> Floats:
-        """Return nu_j: F_j, times theta or 1 - theta for a side, (J,)."""
+        """Return the factors nu_j of the blocks, (J,).
+
+        nu_j is F_j for a single block; for a side it is F_j times theta or 1 - theta.
+        """
         return np.asarray(self.factors * shares(self.blocks.blocks, thetas))
 
     def _point(self, h: Floats, scores: Floats, around: _Centre) -> _Point:
