@@ -132,7 +132,7 @@ def test_bad_input(errors, measured, path):
     with pytest.raises(
         ValueError, match=rf"'viewpoint' must have one entry for each of the {n} rows. Got None."
     ):
-        plots.eta_path(solutions, X=X)
+        plots.eta_path(solutions, X=X, y=y)
     with pytest.raises(ValueError, match=rf"'y' must have one label for each of the {n} rows. Got None."):
         plots.eta_path(solutions, X=X, viewpoint=v)
     with pytest.raises(ValueError, match=r"'X' must be an array of numbers. Got None."):
