@@ -668,10 +668,9 @@ def _distance(
 ) -> Callable[[Floats, Floats], tuple[float, Floats, Floats]]:
     """Return a function that bounds the contribution of Omega to the gap, in sum form.
 
-    It maps (thetas, c) to n ||r||^2 / (2 mu) plus the penalty on the sum of the weighted duals, and its
-    derivatives in c and in the thetas; `_fitted` defines r and mu. c, (len(some),), are weighted duals of the
-    rows `some`, to which fixed ones are added. `fixed`, (1 + number of thetas, n), holds the fixed weighted
-    duals of all rows, then their change per unit of each theta.
+    The weighted duals of the rows are fixed[0] + sum_k theta_k fixed[k], plus c on the rows `some`; `fixed`
+    is (1 + number of thetas, n). The function maps (thetas, c) to n ||r||^2 / (2 mu) plus the penalty on the
+    sum of the weighted duals, and to its derivatives in c and in the thetas. `_fitted` defines r and mu.
     """
     hypothesis, n = problem.hypothesis, problem.divisor
     interval = _regularizer_interval(problem, coef)

@@ -225,12 +225,15 @@ def solved(problem: Problem, tol: float) -> Solution:
 
 
 def _estimate(problem: ChunkedProblem, done: NearKinks, kept: FewRows, found: Sums) -> Problem | None:
-    """Return the estimate (see the module), or None if the sample has no settled rows.
+    """Return the problem that the module calls the estimate; None if the sample has no settled rows.
 
-    Its blocks have the values and the gradients of all rows at the hypothesis of the pass. The linear
-    function of a block is a block with the atom m and two rows of its own::
+    At the hypothesis of the pass, each block of the estimate has the value and the gradient that it has on
+    all rows. A linear function per block makes this so. It is written as a block with the atom m and two
+    rows, one with the features x and one with the features 0::
 
         length (x.w + b - o) + rest b,    length x = slope in w,    length + rest = slope in b
+
+    where o is an offset that corrects the value.
     """
     w, b, sample, J = done.at[:-1], done.at[-1], problem.sample, len(found["values"])
     X, blocks = sample.hypothesis.X, sample.blocks

@@ -292,7 +292,11 @@ def _classes(searches: Sequence[Search], start: Sequence[Candidate]) -> tuple[Cl
 
 
 def measured_on(on: Any, problem: Problem, target: Target) -> tuple[Any, Floats, tuple[Groups, ...]] | None:
-    """Return the rows `on`, (X, y, viewpoint), with labels as signs and with groups; None if `on` is None."""
+    """Return the rows on which a search measures: (X, labels, groups); None if `on` is None.
+
+    `on` is (X, y, viewpoint). The labels y become -1 and +1, and the viewpoint becomes the groups that the
+    target compares.
+    """
     if on is None:
         return None
     if not isinstance(on, tuple | list) or len(on) != 3:
