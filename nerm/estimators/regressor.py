@@ -18,7 +18,7 @@ from nerm.estimators.limits import TIGHTENED, Promise
 from nerm.metrics import SCORE_METRICS
 from nerm.solvers.registry import SolverPool
 from nerm.splitting import HOLD_OUT, hold_out
-from nerm.typing import Array, Floats, Ints
+from nerm.typing import Array, Floats
 from nerm.validation import as_nonnegative, as_real, check_known
 
 
@@ -155,7 +155,8 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         elif self.confidence is None:
             solution = score_limits.within(self, learning, pool)
         else:
-            solution = self._promised(rows, learned, pool)
+            held = rows.at(np.setdiff1d(np.arange(len(places)), learned), against=learned)
+            solution = self._promised(learning, held, pool)
         self._keep_solutions(learning, places[learned], [solution], (self.weights,))
         return self
 
@@ -167,13 +168,11 @@ class NeutralRegressor(RegressorMixin, NeutralModel):
         scores = self._scores(X)[:, 0]
         return np.clip(scores, *self.range_) if hasattr(self, "range_") else scores
 
-    def _promised(self, rows: TrainingRows, learned: Ints, pool: SolverPool) -> Solution:
+    def _promised(self, learning: TrainingRows, held: TrainingRows, pool: SolverPool) -> Solution:
         """Return the first solution whose measure on new rows is proved to be within the limit.
 
-        `learned` are the indices of the rows to learn from; the proof uses the others.
+        The model learns from the rows `learning`; the proof uses the rows `held`, which are held out.
         """
-        held = rows.at(np.setdiff1d(np.arange(len(rows.codes)), learned), against=learned)
-        learning = rows.at(learned)
         ends = float(learning.codes.min()), float(learning.codes.max())
         groups = score_limits.groups_of(self, held).values()
         limit, confidence = as_nonnegative(self.limit, "limit"), float(self.confidence or 0.0)
