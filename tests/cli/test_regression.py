@@ -175,7 +175,7 @@ def test_a_limit_above_1_is_refused_for_decisions(nerm, census):
 
 @pytest.mark.parametrize("groups", ["fm", "fmx"])
 def test_rows_that_prove_a_promise_do_not_teach_the_coding(monkeypatch, groups):
-    from nerm.estimators.regressor import NeutralRegressor
+    from nerm.estimators import score_limits
     from nerm.report.fitting import Level, Settings, Training
     from nerm.tables import make_task, survey, table_of
 
@@ -184,15 +184,15 @@ def test_rows_that_prove_a_promise_do_not_teach_the_coding(monkeypatch, groups):
     frame["pay"] = frame["x"] + rng.normal(size=900)
     task = survey(make_task(table_of(frame), "pay", "sex"))
     settings = Settings(measure="mean_difference", loss="squared-error", confidence=0.9)
-    training, taught, promised = Training(task, settings), [], NeutralRegressor._promised
+    training, taught, within = Training(task, settings), [], score_limits.within
 
-    def spy(self, rows, learned, *more):
-        taught.append(learned)
-        return promised(self, rows, learned, *more)
+    def spy(model, rows, *more):
+        taught.append(rows.codes)
+        return within(model, rows, *more)
 
-    monkeypatch.setattr(NeutralRegressor, "_promised", spy)
+    monkeypatch.setattr(score_limits, "within", spy)
     training.fit(Level(limit=9.0))
-    assert np.flatnonzero(training.learned).tolist() == taught[0].tolist()
+    np.testing.assert_allclose(taught[0], frame["pay"].to_numpy()[training.learned])
 
 
 def test_a_promise_for_numbers_that_cannot_be_kept_is_refused_in_words(nerm, census):
