@@ -209,7 +209,7 @@ def as_numbers(viewpoint: Any, n: int, among: Any = slice(None)) -> Floats:
 def as_sides(viewpoint: Any, n: int, among: Any = slice(None)) -> Floats:
     """Return the sign of each row's viewpoint, -1 or +1, (n,).
 
-    It tells one of two groups, or is the sign of a real number.
+    Of two groups the larger value has the sign +1.
 
     >>> as_sides(["m", "f", "m"], 3), as_sides([1, 2, 2], 3), as_sides([0.5, -2.0, 3.0], 3)
     (array([ 1., -1.,  1.]), array([-1.,  1.,  1.]), array([ 1., -1.,  1.]))

@@ -294,7 +294,7 @@ def optimal_neutrality_bound(
     if not all(given):
         must = "Theorem 3 must have all of 'n', 'complexity' and 'margin_bound'"
         got = f"{sum(given)} of 3"
-        raise InvalidInputError(must, got, "Give all of them, or none for the corollary about the sample")
+        raise InvalidInputError(must, got, "Give all three, or none for the corollary about the sample")
     of_class = as_rows(n), np.zeros(1), complexity, margin_bound
     return value + _excess(surrogate, "surrogate", *of_class, delta, kind)
 

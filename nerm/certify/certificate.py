@@ -338,7 +338,7 @@ def certify(
     if multipliers is not None and (multipliers.rows.shape, multipliers.thetas.shape) != expected:
         must = f"'multipliers' must have rows of shape {expected[0]} and thetas of shape {expected[1]}"
         got = f"{multipliers.rows.shape} and {multipliers.thetas.shape}"
-        do = "Pass those of a solution of a problem with the same terms and rows"
+        do = "Pass multipliers of a problem with the same terms and rows"
         raise InvalidInputError(must, got, do)
     return best_certificate(problem, coef, intercept, multipliers).certificate
 

@@ -187,7 +187,7 @@ class ChunkedProblem(SolveMethods):
         found = self.chunks.sweep(work)
         rows = 0 if found is None else found["rows"]
         if rows != self.n:
-            must, got = "chunks must not change between passes", f"{rows} rows, {self.n} before"
+            must, got = "chunks must not change between passes", f"{rows} rows now, {self.n} before"
             do = "Read files that nobody writes to, and let a callable make a new iterator at every call"
             raise InvalidInputError(must, got, do)
         return found
@@ -393,7 +393,7 @@ def neutralize(
         raise UnsupportedProblemError(must, f"groups={target.groups!r}", "Code them as one viewpoint")
     if target.metric.is_custom:
         must = "a measure on chunks must be one of nerm.metrics"
-        raise InvalidInputError(must, repr(target.metric.name), "Use one of its names")
+        raise InvalidInputError(must, repr(target.metric.name), "Use a name of nerm.metrics")
     if not problem.sample.viewpoints:
         raise InvalidInputError("chunks must contain a viewpoint", "none", "Yield (X, y, viewpoint)")
     small = replace(problem.sample, divisor=float(problem.sample.n))

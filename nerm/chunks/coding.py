@@ -356,7 +356,7 @@ class Terms:
         """Return the neutrality weight of each of the four kinds of rows, (4,)."""
         sizes = self.coding.kinds[name]["weight" if self.weighted else "rows"].to_numpy(dtype=float)
         if not isinstance(term.weights, str):
-            must = "the neutrality weights of a problem on chunks must have a name"
+            must = "the neutrality weights of a problem on chunks must be given by name"
             raise InvalidInputError(must, "an array", f"Use one of {', '.join(neutrality_weights.NAMES)}")
         if term.weights == "conditional" and not len(self.coding.classes):
             must = "a regression on chunks cannot have weights within bins of y"

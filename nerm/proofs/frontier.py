@@ -47,10 +47,10 @@ def frontier(
 
     Let p(eta) be the optimum of P + eta C, a concave function. Solves at eta_j bound it from below by linear
     interpolation of the D_j, and evaluated points bound it from above by min_j P_j + eta C_j. The points are
-    the solutions, the midpoints of adjacent solutions, and f = 0 if all weights are asked for. The two bounds
-    differ most, relative to the ranges of P and C (`Frontier.gap`), at some weight between two solved ones.
-    The next weight is minus the slope of the chord between the points of these two solutions; if no atom has
-    a kink, it is the geometric mean of this number and the weight where the bounds differ most.
+    the solutions, the midpoints of adjacent solutions, and f = 0 if the curve covers all weights. The two
+    bounds differ most, relative to the ranges of P and C (`Frontier.gap`), at some weight between two solved
+    ones. The next weight is minus the slope of the chord between the points of these two solutions; if no
+    atom has a kink, it is the geometric mean of this number and the weight where the bounds differ most.
     """
     tol = as_positive(tol, "tol")
     base = problem.with_neutrality(1.0)

@@ -122,7 +122,7 @@ def opened(path: Any, layout: Layout) -> Iterator[tuple[Content, Callable[[], fl
     except OSError as error:
         kinds = {FileNotFoundError: "no file", IsADirectoryError: "the folder"}
         got = f"{kinds.get(type(error), error.strerror)} {str(path)!r}"
-        raise InvalidInputError("the table must be a file that can be read", got, "Check its name") from None
+        raise InvalidInputError("the table must be a file that can be read", got, "Check the path") from None
     size = 0 if standard else Path(path).stat().st_size
     with source as stream:
         try:

@@ -115,7 +115,7 @@ CASES = [
     ),
     (
         lambda: on(objective=Risk(Hinge()) + Neutrality(Hinge(), weights="balanced"), viewpoint=np.ones(20)),
-        "some row must have viewpoint -1. Got none among 20 rows.",
+        "at least one row must have the viewpoint -1. Got none among 20 rows.",
     ),
     (lambda: (1.0 * SquaredL2()).on(X, Y), "an objective must contain a risk. Got SquaredL2()."),
     (
