@@ -150,7 +150,7 @@ def within(strata: Any, viewpoint: Any, sample_weight: Any = None) -> Floats:
     above, size = np.bincount(stratum, weights=s * (v > 0)), np.bincount(stratum, weights=s)
     size[(above == 0) | (above == size)] = 0.0  # one group only: nothing to compare
     if not size.any():
-        must = "at least one stratum must have rows of both groups"
+        must = "some stratum must have rows of both groups"
         do = "Use fewer strata, or data with both groups"
         raise InvalidInputError(must, f"{len(size)} strata with one group each", do)
     of_own = np.where(v > 0, above[stratum], (size - above)[stratum])
@@ -193,7 +193,7 @@ def _balance(viewpoint: Any, sample_weight: Any, y: Any = None, label: int = 0) 
         among, condition = as_signs(y, len(v)) == label, f" and y = {label:+d}"
     below, above = (float(s[among & (v == side)].sum()) for side in (-1, 1))
     if not (below and above):
-        must = f"at least one row must have the viewpoint {'+1' if below else '-1'}{condition}"
+        must = f"some row must have viewpoint {'+1' if below else '-1'}{condition}"
         do = 'Use data with both groups, weights="uniform", or, for a limit, measure="neutrality_risk"'
         raise UndefinedMeasureError(must, f"none among {len(v)} rows", do)
     return np.where(among, s.sum() / (2.0 * np.where(v > 0, above, below)), 0.0)

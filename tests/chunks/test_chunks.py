@@ -387,7 +387,7 @@ def test_what_chunks_cannot_do_is_said():
     limited = OBJECTIVES["plain"].subject_to(nerm.Neutrality(nerm.Hinge()) <= 1.1)
     refused("must have no constraints. Got a limit", (X, y, v), limited)
     refused(
-        "must have a name",
+        "must be given by name",
         (X, y, v),
         OBJECTIVES["plain"] + nerm.Neutrality(nerm.Hinge(), weights=np.ones(200)),
     )
@@ -410,7 +410,7 @@ def test_chunks_that_change_are_noticed():
         return [*parts[:2], (changed, *parts[2][1:]), *parts[3:]]
 
     for change, match in (
-        (lambda parts: parts[:-1], "chunks must not change between passes. Got 2400 rows, 3000 before"),
+        (lambda parts: parts[:-1], "chunks must not change between passes. Got 2400 rows now, 3000 before"),
         (other_values, "chunks must not change between passes. Got other values in chunk 2"),
         (lambda parts: [*parts, parts[0]], "chunk 5 with 600 rows, which was not there"),
     ):

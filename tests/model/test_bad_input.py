@@ -69,7 +69,7 @@ CASES = [
     ),
     (
         lambda: on(viewpoint=["f", "m", "d", "f"] * 5),
-        "'viewpoint' must hold two groups, or real numbers. Got 3 values, first 'd'. Set one group against the",
+        "'viewpoint' must hold two groups, or real numbers. Got 3 values, first 'd'. Compare one group with the",
     ),
     (
         lambda: on(viewpoint=None),
@@ -115,7 +115,7 @@ CASES = [
     ),
     (
         lambda: on(objective=Risk(Hinge()) + Neutrality(Hinge(), weights="balanced"), viewpoint=np.ones(20)),
-        "at least one row must have the viewpoint -1. Got none among 20 rows.",
+        "some row must have viewpoint -1. Got none among 20 rows.",
     ),
     (lambda: (1.0 * SquaredL2()).on(X, Y), "an objective must contain a risk. Got SquaredL2()."),
     (

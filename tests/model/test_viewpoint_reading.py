@@ -171,7 +171,7 @@ def test_a_constant_word_is_refused_and_a_constant_number_needs_both_groups():
     with pytest.raises(nerm.InvalidInputError, match="must take at least two values"):
         OBJECTIVE.on(X, Y, viewpoint=["f"] * 200)
     balanced = nerm.Risk(nerm.Hinge()) + nerm.Neutrality(nerm.Hinge(), weights="balanced")
-    with pytest.raises(nerm.InvalidInputError, match="at least one row must have the viewpoint"):
+    with pytest.raises(nerm.InvalidInputError, match="some row must have viewpoint"):
         balanced.on(X, Y, viewpoint=np.zeros(200))
 
 
