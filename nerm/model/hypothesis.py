@@ -160,7 +160,7 @@ class LinearHypothesis(CachedProducts):
         """The largest absolute value of each column of X - 1 offset', (d,)."""
         near: Any = self._near[0]
         if not sp.issparse(near):
-            return np.maximum(near.max(axis=0), -near.min(axis=0))
+            return np.asarray(np.abs(near).max(axis=0))
         largest = np.zeros(self.size)
         np.maximum.at(largest, near.indices, np.abs(near.data))
         return largest
