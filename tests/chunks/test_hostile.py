@@ -84,7 +84,7 @@ def test_a_source_that_cannot_be_read_twice():
     X, y, v = draw(300)
     refused("Pass the function that makes it", pieces(X, y, v)())
     once = pieces(X, y, v)()
-    refused("chunks must not change between passes. Got 0 rows, 300 before", lambda: once)
+    refused("chunks must not change between passes. Got 0 rows now, 300 before", lambda: once)
     refused("must return an iterator over chunks. Got int", lambda: 3)
     refused("'source' must be", [X, y, v])
     refused("with a matrix X", (y, y, v))
