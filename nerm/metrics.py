@@ -682,7 +682,11 @@ SOME_THRESHOLDS = 1000
 def _at_some(
     table: Thresholds, scores: Floats, y: Floats, metric: Metric, weight: Floats, views: Sequence[Floats]
 ) -> Thresholds:
-    """Return some of the thresholds, with the parts of a measure that is computed from the rows."""
+    """Return some of the thresholds, with a measure that is computed from the rows.
+
+    It serves measures that are no function of the positive rates by label and group. They are computed at 0
+    and at `SOME_THRESHOLDS` of the thresholds.
+    """
     some = np.unique(np.linspace(0, len(table.thresholds) - 1, SOME_THRESHOLDS).astype(int))
     some = np.union1d(some, np.flatnonzero(table.thresholds == 0))
     parts = [

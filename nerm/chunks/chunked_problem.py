@@ -173,9 +173,9 @@ class ChunkedProblem(SolveMethods):
     def method(self, state: Progress) -> Any:
         """Return the module for the next pass: `kinks`, or `proximal` once there is a centre.
 
-        Its function `work(problem, state)` returns a function of a raw chunk. The pass at ``state.at``
-        applies it to every chunk and adds up the results. Its function `next_state(problem, state, work,
-        sums, tol)` returns the state with a new bound and the next hypothesis.
+        Each of the two modules has two functions. `work(problem, state)` returns a function of a raw chunk;
+        the pass at ``state.at`` applies it to every chunk and adds up the results. `next_state(problem,
+        state, work, sums, tol)` returns the state with a new bound and the next hypothesis.
         """
         return proximal if state.tau else kinks
 

@@ -180,8 +180,8 @@ class AugmentedLagrangian:
     def cold(self) -> Iterate:
         """Return the start without a previous solution.
 
-        h is 0 with the intercept `level`, thetas are 1/2, and multipliers are in the middle of their
-        domains.
+        w is 0 and the intercept is the typical score `level` (0 for a classification). Thetas are 1/2, and
+        multipliers are in the middle of their domains.
         """
         scores = np.full(self.rows.shape[0], self.level)
         h = np.append(np.zeros(self.rows.shape[1] - 1), self.level)
