@@ -170,11 +170,12 @@ class Linearization:
         return self.differences[self.tied] / self.problem.divisor * moved, s
 
     def check(self, dz: Floats, change: Floats) -> None:
-        """Raise `Degenerate` if a derivative (dz, change) is valid in one direction only.
+        """Raise `Degenerate` if the derivative (dz, change) holds in one direction only.
 
-        It is if it moves a weak row off its kink, a weak coefficient off 0, or a weak tie off C+ = C-. If one
-        of these is an equation of the system, dz keeps it, and it is left if its multiplier changes
-        (`change`). Otherwise it is left if dz changes its value.
+        This is so if a weak row, coefficient or tie changes its state. A weak row is taken as at its kink or
+        not, a weak coefficient as 0 or not, a weak tie as C+ = C- or not. In the first state it is an
+        equation of the system, and changes its state if its multiplier changes (`change`). In the second
+        state it does so if dz changes its value.
         """
         weak, lengths = np.flatnonzero(self.weak & ~self.active), self.system.lengths
         axes = np.eye(self.space.size)[: len(self.w)][self.weak_coef & ~self.held]
