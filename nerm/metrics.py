@@ -513,9 +513,7 @@ def _in_groups(
     else:
         codes = quantile_codes(as_numbers(viewpoint, len(f)), quantiles, w)
     if codes[w > 0].max(initial=0) < 1:
-        raise UndefinedMeasureError(
-            "the rows must be of two groups or more", "one group", "Add rows of a second group"
-        )
+        raise UndefinedMeasureError("rows must be of two or more groups", "one", "Add rows of another group")
     return f[w > 0], codes[w > 0], w[w > 0]
 
 

@@ -289,11 +289,9 @@ def run_study(
     points = _points(training, {models[level]: whole[level] for level in found}, held, command)
     others = tuple(point_of(key, held, values) for key, values in whole.items() if isinstance(key, str))
     recipe, _, guessed = training.coded
-    all_notes = (*task.notes, *guessed, *dict.fromkeys(notes))
+    told = (*task.notes, *guessed, *dict.fromkeys(notes))
     seconds = time.perf_counter() - started
-    study = Study(
-        task, settings, recipe, pairs, train, points, others, 0, all_notes, seconds, unchanged=unchanged
-    )
+    study = Study(task, settings, recipe, pairs, train, points, others, 0, told, seconds, unchanged=unchanged)
     return replace(study, chosen=_choice(study) if needed is None else list(found).index(needed))
 
 
