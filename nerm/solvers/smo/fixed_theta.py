@@ -124,6 +124,8 @@ class Segments:
         t, bends, q, low, high = self._atoms
         with np.errstate(over="ignore", invalid="ignore"):
             m = t * scores - bends
+            if not q.any():  # the maximum is at an end
+                return np.sum(self.weights * np.maximum(-low * m, -high * m), axis=1)
             u = np.clip(m / np.maximum(q, TINY), -high, -low)
             values = u * (m - 0.5 * q * u)
             return np.sum(np.where(self.weights > 0, self.weights * values, 0.0), axis=1)
