@@ -135,7 +135,7 @@ def test_an_estimators_seed_belongs_to_its_fold(small):
         ({"methods": []}, "'methods' must not be empty. Got none."),
         ({"methods": ["lr", "lr"]}, "each of 'methods' must have its own name. Got 'lr'."),
         ({"etas": {"pr": [1]}}, "a key of 'etas' must be one of .*Got 'pr'."),
-        ({"etas": {"lr": [1]}}, "for a method that takes them. Got .1.0. for 'lr'."),
+        ({"etas": {"lr": [1]}}, "must name methods that have a neutrality weight. Got 'lr', which has none"),
         ({"etas": {"neutral-svm": [-1]}}, "'etas' must be a finite number, at least 0. Got -1"),
         ({"lam": 0.0}, "'lam' must be a finite positive number. Got 0.0."),
         ({"lam": []}, "'lam' must not be empty."),
