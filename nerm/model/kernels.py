@@ -133,6 +133,11 @@ class _WithGamma(_Pairwise):
         return replace(self, gamma=1.0 / (X.shape[1] * variance) if variance > 0 else 1.0)
 
 
+def _middle(X: Floats) -> Floats:
+    """Return the middle of the range of each column, (d,), which repeated rows do not change."""
+    return np.asarray(0.5 * X.min(axis=0) + 0.5 * X.max(axis=0))
+
+
 @dataclass(frozen=True)
 class RBF(_WithGamma):
     """k(x, z) = exp(-gamma ||x - z||^2), with k(x, x) = 1.
@@ -155,7 +160,7 @@ class RBF(_WithGamma):
     def __call__(self, X: Any, Z: Any) -> Floats:
         """Return the (n, m) matrix of k(x_i, z_j).
 
-        The exponents are computed from one product of centred rows,
+        The exponents are computed from one product of shifted rows,
 
             -gamma ||x - z||^2 = (2 gamma x, gamma ||x||^2, 1)'(z, -1, -gamma ||z||^2),
 
@@ -165,8 +170,8 @@ class RBF(_WithGamma):
             return super().__call__(X, Z)
         gamma = self.parameters()["gamma"]
         with np.errstate(over="ignore", invalid="ignore"):
-            centre = Z.mean(axis=0)
-            x, z = X - centre, Z - centre
+            middle = _middle(Z)
+            x, z = X - middle, Z - middle
             x_squares, z_squares = gamma * row_squares(x), gamma * row_squares(z)
         if np.append(x_squares, z_squares).max(initial=0.0) <= LARGEST_EXPONENT:
             left = np.column_stack([2 * gamma * x, x_squares, np.ones(len(x))])
@@ -185,7 +190,7 @@ class RBF(_WithGamma):
 
     def rounding(self, X: Any) -> float:
         """Bound the rounding error of gamma ||x - z||^2, computed from products or differences of rows."""
-        rows = X if sp.issparse(X) else X - X.mean(axis=0)
+        rows = X if sp.issparse(X) else X - _middle(X)
         largest = self.parameters()["gamma"] * float(row_squares(rows).max(initial=0.0))
         if not sp.issparse(X) and not largest <= LARGEST_EXPONENT:
             largest = 0.0
