@@ -74,8 +74,8 @@ def test_precomputed_gram_and_new_points():
     X, y, v = make_data(7)
     kernel = nerm.kernels.RBF(gamma=0.5)
     objective = Risk(Hinge()) + 0.05 * SquaredL2() + Neutrality(Hinge())
-    direct = objective.on(X, y, viewpoint=v, kernel=kernel).solve()
-    given = objective.on(kernel(X, X), y, viewpoint=v, kernel="precomputed").solve()
+    direct = objective.on(X, y, viewpoint=v, kernel=kernel).solve(tol=1e-9)
+    given = objective.on(kernel(X, X), y, viewpoint=v, kernel="precomputed").solve(tol=1e-9)
     new = np.random.default_rng(0).normal(size=(9, 4))
     np.testing.assert_allclose(
         direct.decision_function(new), given.decision_function(kernel(new, X)), atol=1e-5
