@@ -503,7 +503,7 @@ def multipliers_at(blocks: tuple[Block, ...], scores: Floats) -> Floats:
     atom. Infinite slopes are replaced by +-1e150.
     """
     _, low, high = multiplier_intervals(blocks, scores)
-    return np.asarray(0.5 * (low + high))
+    return np.asarray(0.5 * low + 0.5 * high)  # the sum may overflow
 
 
 def multiplier_intervals(

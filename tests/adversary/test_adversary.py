@@ -36,6 +36,7 @@ def test_hostile_problems(tier):
         1031,  # numbers too far apart to factor the Newton system
         261211,  # the Newton system overflows
         260430,  # rounding hides that the answer is worse than f = 0
+        52044302,  # the sum of two slopes overflows
     ],
 )
 def test_former_warnings_and_exceptions(seed):
