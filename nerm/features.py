@@ -348,10 +348,10 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
         other rows; then it scores the training rows itself. An error is raised if it fits them much better
         than its clones do.
     viewpoint_score : bool
-        Whether the head has a further column: the probability of the favoured group given x, from a clone of
-        the base model that is fitted to predict the viewpoint. The most accurate neutral classifier that does
-        not see the group is a function of the probabilities of the label and of the group given x, so this
-        column often gains accuracy. But it infers the group of each person, which the law may restrict.
+        Whether the head gets one more column: an estimate of P(favoured group | x), from a clone of the base
+        model that is fitted to predict the viewpoint. Among classifiers that use x only, the most accurate
+        neutral one depends on x only through P(label | x) and P(group | x), so this column can improve the
+        accuracy. However, it infers the group of each person, which the law may restrict.
 
     Attributes
     ----------
@@ -410,6 +410,10 @@ class NeutralHead(ClassifierMixin, _OnEstimator):
             raise InvalidInputError(must, got, "Use cv=5")
         terms = resolve(viewpoint, X, len(y), several=True)
         groups = [v > 0 for v in terms.values()] if self.viewpoint_score else []
+        if groups and not all(np.isin(v, (-1, 0, 1)).all() for v in terms.values()):
+            must = "with viewpoint_score=True, 'viewpoint' must hold groups"
+            do = "Pass groups, for instance v > threshold, or viewpoint_score=False"
+            raise InvalidInputError(must, "real numbers", do)
         self.viewpoint_models_ = [clone(self.estimator).fit(X, group) for group in groups]
         inferred = [expit(held_out_scores(self.estimator, X, group, folds)[1]) for group in groups]
         scores = np.hstack([scores, *inferred])

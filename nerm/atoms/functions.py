@@ -182,10 +182,10 @@ def _crossings(p: Piece, q: Piece, low: float, high: float) -> Floats:
 
 
 def bisected(before: Callable[[Floats], Bools], low: Floats, high: Floats) -> tuple[Floats, Floats]:
-    """Return numbers (low, high), close together, such that `before` is True at low and False at high.
+    """Narrow the brackets [low, high] by bisection; return their new ends.
 
-    They lie between the given ones. They are adjacent floats, or differ by a factor of 2^-MOST_ITERATIONS of
-    the given distance.
+    `before` is True at the lower end and False at the upper end, as it must be at the given ends. The new
+    ends are adjacent floats, or their distance is 2^-MOST_ITERATIONS times the given one.
     """
     for _ in range(MOST_ITERATIONS):
         middle = 0.5 * (low + high)

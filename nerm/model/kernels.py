@@ -134,7 +134,7 @@ class _WithGamma(_Pairwise):
 
 
 def _middle(X: Floats) -> Floats:
-    """Return the middle of the range of each column, (d,), which repeated rows do not change."""
+    """Return the midrange (min + max) / 2 of each column, (d,); repeated rows do not change it."""
     return np.asarray(0.5 * X.min(axis=0) + 0.5 * X.max(axis=0))
 
 

@@ -242,6 +242,8 @@ def test_the_inferred_group_buys_accuracy_without_the_group():
     assert plain.viewpoint_models_ == []
     assert abs(inferred.head_.neutrality_) <= 0.02
     assert inferred.head_.coef_.shape[1] == plain.head_.coef_.shape[1] + 1
+    with pytest.raises(nerm.NermError, match="viewpoint_score=True, 'viewpoint' must hold groups"):
+        neutral_head(base, X[train], y[train], X[train, 0], limit=0.02, viewpoint_score=True)
     (guess,) = inferred.viewpoint_models_
     assert list(guess.classes_) == [False, True]
     assert guess.score(X[test], v[test] == "b") > 0.6  # the favoured group is the larger value
